@@ -1,0 +1,62 @@
+"""simkit: is a speculative sampler lossless, how often are its drafts accepted, and what is that worth.
+
+>>> import simkit
+>>> pair = simkit.Pair.from_rows(target=[0.5, 0.3, 0.2], draft=[0.2, 0.3, 0.5])
+>>> tally = simkit.simulate(pair, trials=100_000, seed=1)
+>>> simkit.judge(tally).status.name
+'PASS'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from simkit.figures.pair import plot as plot
+    from simkit.laws.named import make_pair as make_pair
+    from simkit.laws.pair import Pair as Pair
+    from simkit.laws.rows import Row as Row
+    from simkit.sampling.simulate import draw_tokens as draw_tokens
+    from simkit.sampling.simulate import simulate as simulate
+    from simkit.sampling.tally import Tally as Tally
+    from simkit.sampling.trace import Trace as Trace
+    from simkit.sampling.trace import trace as trace
+    from simkit.verify.judge import Plan as Plan
+    from simkit.verify.judge import Status as Status
+    from simkit.verify.judge import Verdict as Verdict
+    from simkit.verify.judge import judge as judge
+
+__version__ = "0.1.0"
+
+# Imported when first used: `import simkit` must not pay for Numba or SciPy.
+_HOMES = {
+    "Pair": "simkit.laws.pair",
+    "Plan": "simkit.verify.judge",
+    "Row": "simkit.laws.rows",
+    "Status": "simkit.verify.judge",
+    "Tally": "simkit.sampling.tally",
+    "Trace": "simkit.sampling.trace",
+    "Verdict": "simkit.verify.judge",
+    "draw_tokens": "simkit.sampling.simulate",
+    "judge": "simkit.verify.judge",
+    "make_pair": "simkit.laws.named",
+    "plot": "simkit.figures.pair",
+    "simulate": "simkit.sampling.simulate",
+    "trace": "simkit.sampling.trace",
+}
+_ROOMS = ("errors", "laws", "rules", "sampling", "stats", "verify", "sweeps", "figures", "report")
+
+__all__ = [*sorted(_HOMES), "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _ROOMS:
+        return import_module(f"simkit.{name}")
+    raise AttributeError(f"module 'simkit' has no attribute {name!r}; it has {', '.join(__all__)}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_ROOMS]

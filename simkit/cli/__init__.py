@@ -1,0 +1,25 @@
+"""The command line: parse, call one function, print."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; errors that simkit raises on purpose print one line and exit with 2."""
+    from simkit.cli.app import app
+    from simkit.errors import SimkitError
+
+    try:
+        app()
+    except SimkitError as error:
+        sys.exit(_complain(str(error)))
+    except OSError as error:
+        sys.exit(
+            _complain(f"{error.filename or 'a file'}: {error.strerror or error}; check it and run again")
+        )
+
+
+def _complain(text: str) -> int:
+    print(f"simkit: {text}", file=sys.stderr)
+    return 2

@@ -1,0 +1,51 @@
+"""The commands of the command line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import wraps
+
+import typer
+
+from simkit.cli.bench import bench
+from simkit.cli.doctor import doctor
+from simkit.cli.experiments import report, run
+from simkit.cli.gate import gate
+from simkit.cli.simulate import simulate
+
+app = typer.Typer(
+    help=(
+        "Is a speculative sampler lossless, how often are its drafts accepted, and what is that worth?\n\n"
+        "Exit codes: 0 pass, 1 fail, 2 bad usage or input, 3 not enough evidence."
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+def _guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that answers Ctrl-C and a closed pipe by itself: typer exits with 1, fail, at the latter."""
+
+    @wraps(command)
+    def guarded(**arguments: object) -> None:
+        try:
+            try:
+                command(**arguments)
+            finally:
+                sys.stdout.flush()
+        except KeyboardInterrupt:
+            print("simkit: interrupted; rows that `simkit run` finished are kept", file=sys.stderr)
+            sys.exit(128 + 2)
+        except BrokenPipeError:  # the reader of our output has gone, as in `simkit ... | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else Python complains when it flushes at its end
+            sys.exit(128 + 13)  # never 0: a verdict that nobody read is no pass
+
+    return guarded
+
+
+for command in (simulate, run, report, gate, bench, doctor):
+    app.command()(_guarded(command))

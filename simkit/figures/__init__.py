@@ -1,0 +1,1 @@
+"""Results to figures, one figure a file; the only room with matplotlib."""

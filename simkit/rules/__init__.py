@@ -1,0 +1,1 @@
+"""How drafts become output tokens; knows no random numbers and no test."""

@@ -1,0 +1,1 @@
+"""A pair, a rule and a seed to a tally."""

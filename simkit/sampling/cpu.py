@@ -1,0 +1,345 @@
+"""The token loop in Numba: lanes of trials in lock step, integer arithmetic only.
+
+Every lane holds one trial. A sweep fills the Philox words of all lanes in one loop that the compiler can
+vectorise, then proposes, judges and moves; lanes that refused a draft, or kept all, read one more word for
+the replacement or the bonus token. A trial that is done leaves its lane to the next. A decode of one
+position has a kernel of its own, since there every lane does the same.
+
+Draws and tests compare the leading 32 bits first and leave ties to the exact 63-bit coins: that halves the
+memory that a draw touches. A kernel that passes arrays counts references, atomically; so kernels are called
+once a sweep, not once a token. Branches that depend on random bits are avoided where it pays: the compiler
+must not turn a choice between two loaded values into a jump that is mispredicted every other time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simkit.sampling.jit import inlined, kernel
+from simkit.sampling.program import Program
+from simkit.sampling.tally import Counts
+
+LANES = 512
+
+_MASK = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_ONE = np.uint64(1)
+_FIVE = np.uint64(5)
+_M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_CORRECT, _BONUS, _PURPOSES = 1, 2, 256
+# what a lane knows of its trial: where its block starts, how far it is, and what its calls add up to
+_TRIAL, _STATE, _START, _SLOT, _CELL, _CALLS, _KEPT, _TRIED, _OVER, _FIELDS = range(10)
+
+
+def run(
+    program: Program, first: int, count: int, counts: Counts, tokens: NDArray[np.int32] | None = None
+) -> None:
+    """Draw trials `first` to `first + count - 1` and add what they emit to `counts`.
+
+    Parameters
+    ----------
+    program : Program
+        What to draw.
+    first, count : int
+        Which trials.
+    counts : Counts
+        Where to add.
+    tokens : int32 array of shape (count, L), filled with -1, or None
+        Where to write the tokens, too.
+    """
+    single = program.draft_length == program.length == len(program.pair.initial) == 1 and tokens is None
+    (_single_position if single else _chain)(program, first, count, counts, tokens)
+
+
+def _single_position(
+    program: Program, first: int, count: int, counts: Counts, tokens: NDArray[np.int32] | None
+) -> None:
+    state = program.pair.initial[0]
+    propose, step = program.propose_row[state, 0], program.step_row[state, 0]
+    refused = _single_kernel(
+        first, count, *program.key,
+        program.propose.packed[propose], program.propose.coins.exact[propose],
+        program.accept.top[step], program.accept.exact[step],
+        program.replace.packed[step], program.replace.coins.exact[step],
+        counts.counts[state],
+    )  # fmt: skip
+    kept = count - int(refused)
+    counts.accepted[:] += (int(refused), kept)
+    counts.judged[:] += count
+    counts.moments[:] += (count, kept, count, count, kept, count, kept, kept, count)
+
+
+def _chain(
+    program: Program, first: int, count: int, counts: Counts, tokens: NDArray[np.int32] | None
+) -> None:
+    _chain_kernel(
+        first, count, *program.key, program.draft_length, program.length, program.end,
+        program.pair.initial, program.pair.next_state,
+        program.propose_row, program.step_row, program.bonus_row,
+        program.propose.packed.ravel(), program.propose.coins.exact.ravel(),
+        program.accept.top.ravel(), program.accept.exact.ravel(),
+        program.replace.packed.ravel(), program.replace.coins.exact.ravel(),
+        counts.counts, counts.accepted, counts.judged, counts.moments, counts.joint, program.joint_length,
+        np.empty((0, 0), dtype=np.int32) if tokens is None else tokens,
+    )  # fmt: skip
+
+
+@inlined
+def philox(c0, c1, c2, c3, k0, k1):
+    """Return the two 64-bit words at a counter."""
+    for _ in range(10):
+        a, b = c0 * _M0, c2 * _M1
+        c0, c1, c2, c3 = (b >> _HALF) ^ c1 ^ k0, b & _MASK, (a >> _HALF) ^ c3 ^ k1, a & _MASK
+        k0, k1 = (k0 + _W0) & _MASK, (k1 + _W1) & _MASK
+    return c0 | (c1 << _HALF), c2 | (c3 << _HALF)
+
+
+@kernel
+def fill_line(first, start, last, n, k0, k1, a, b):
+    """Fill the words of n consecutive trials at one address otherwise."""
+    for i in range(n):
+        trial = first + np.uint64(i)
+        a[i], b[i] = philox(trial & _MASK, trial >> _HALF, start, last, k0, k1)
+
+
+@kernel
+def fill(a, b, n, k0, k1):
+    """Replace n addresses, trial in a and start + 2**32 * (last counter word) in b, by their words.
+
+    In place, since the compiler gives up vectorising a loop over more arrays.
+    """
+    for i in range(n):
+        a[i], b[i] = philox(a[i] & _MASK, a[i] >> _HALF, b[i] & _MASK, b[i] >> _HALF, k0, k1)
+
+
+@kernel
+def choose(words, rows, n, vocabulary, packed, coin, tokens):
+    """Draw n tokens, each from the alias table that starts at its row."""
+    ties = _ONE - _ONE
+    for i in range(n):
+        word = words[i]
+        cell = ((word >> _HALF) * vocabulary + (((word & _MASK) * vocabulary) >> _HALF)) >> _HALF
+        entry = packed[rows[i] * vocabulary + cell]
+        high, top = (word * vocabulary) >> _HALF, entry >> _HALF
+        ties |= np.uint64(high == top)
+        # a shift, not a choice: the compiler would make the choice a jump
+        tokens[i] = np.uint32(((entry << _HALF) | cell) >> (np.uint64(high >= top) << _FIVE))
+    if ties:
+        choose_exactly(words, rows, n, vocabulary, packed, coin, tokens)
+
+
+@kernel
+def choose_exactly(words, rows, n, vocabulary, packed, coin, tokens):
+    """Draw n tokens like `choose`, by the full coins."""
+    for i in range(n):
+        word = words[i]
+        cell = ((word >> _HALF) * vocabulary + (((word & _MASK) * vocabulary) >> _HALF)) >> _HALF
+        at = rows[i] * vocabulary + cell
+        kept = ((word * vocabulary) >> _ONE) < coin[at]
+        tokens[i] = np.uint32(cell) if kept else np.uint32(packed[at] & _MASK)
+
+
+@kernel
+def judge(words, rows, n, vocabulary, tokens, top, coin, refused):
+    """Write for n drafted tokens whether the accept test refuses them."""
+    ties = _ONE - _ONE
+    for i in range(n):
+        at = rows[i] * vocabulary + np.uint64(tokens[i])
+        high = words[i] >> _HALF
+        refused[i] = high >= np.uint64(top[at])
+        ties |= np.uint64(high == np.uint64(top[at]))
+    if ties:
+        for i in range(n):
+            refused[i] = (words[i] >> _ONE) >= coin[rows[i] * vocabulary + np.uint64(tokens[i])]
+
+
+@kernel
+def _single_kernel(first, count, k0, k1, packed, coin, top, accept, r_packed, r_coin, counts):
+    """Draw `count` decodes of one token with one draft; return how many drafts were refused."""
+    a, b = np.empty(LANES + 1, dtype=np.uint64), np.empty(LANES, dtype=np.uint64)
+    rows, tokens = np.zeros(LANES, dtype=np.uint64), np.empty(LANES, dtype=np.uint32)
+    refused, zero, last = np.empty(LANES, dtype=np.uint8), np.uint64(0), np.uint64(_CORRECT) << _HALF
+    vocabulary, key0, key1 = np.uint64(len(coin)), np.uint64(k0), np.uint64(k1)
+    total = 0
+    for done in range(0, count, LANES):
+        n = min(LANES, count - done)
+        begin = np.uint64(first) + np.uint64(done)
+        fill_line(begin, zero, zero, n, key0, key1, a, b)
+        choose(a, rows, n, vocabulary, packed, coin, tokens)
+        judge(b, rows, n, vocabulary, tokens, top, accept, refused)
+        m = zero
+        for i in range(n):
+            no = np.uint64(refused[i])
+            counts[np.uint64(tokens[i])] += np.int64(_ONE - no)
+            a[m] = begin + np.uint64(i)
+            m += no
+        n = int(m)
+        b[:n] = last
+        fill(a, b, n, key0, key1)
+        choose(a, rows, n, vocabulary, r_packed, r_coin, tokens)
+        for i in range(n):
+            counts[np.uint64(tokens[i])] += 1
+        total += n
+    return total
+
+
+@kernel
+def _chain_kernel(
+    first, count, k0, k1, draft_length, length, end, initial, next_state, propose_row, step_row, bonus_row,
+    packed, coin, top, accept, r_packed, r_coin, counts, accepted, judged, moments, joint, joint_length, out,
+):  # fmt: skip
+    """Draw `count` decodes of `length` tokens."""
+    n = min(LANES, count)
+    lane, tried = np.zeros((_FIELDS, n), dtype=np.int64), np.zeros(draft_length + 1, dtype=np.int64)
+    a, b = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
+    rows, tokens = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint32)
+    refused, kept = np.empty(n, dtype=np.uint8), np.zeros(n, dtype=np.uint8)
+    everyone, pending = np.arange(n), np.empty(n, dtype=np.int64)
+    vocabulary, key0, key1 = np.uint64(counts.shape[1]), np.uint64(k0), np.uint64(k1)
+    recording = joint_length > 0 or out.shape[0] > 0
+    for i in range(n):
+        lane[_TRIAL, i], lane[_STATE, i] = first + i, initial[(first + i) % len(initial)]
+    seated = n
+    while n > 0:
+        _address(lane, n, propose_row, a, b, rows)
+        fill(a, b, n, key0, key1)
+        choose(a, rows, n, vocabulary, packed, coin, tokens)
+        _step_rows(lane, n, step_row, rows)
+        judge(b, rows, n, vocabulary, tokens, top, accept, refused)
+        if recording:
+            _record(lane, everyone, refused, n, tokens, first, length, counts, joint, joint_length, out)
+        m = _advance(
+            lane, n, tokens, refused, draft_length, length, end, next_state, bonus_row, counts, tried,
+            pending, a, b, rows,
+        )  # fmt: skip
+        fill(a, b, m, key0, key1)
+        choose(a, rows, m, vocabulary, r_packed, r_coin, tokens)
+        if recording:
+            _record(lane, pending, kept, m, tokens, first, length, counts, joint, joint_length, out)
+        _replace(lane, m, tokens, pending, length, end, next_state, counts, accepted)
+        n, seated = _retire(lane, n, seated, first, count, initial, accepted, moments)
+    for slot in range(draft_length):
+        judged[slot] += tried[slot + 1 :].sum()
+
+
+@kernel
+def _address(lane, n, propose_row, a, b, rows):
+    """Write where each lane's next draft reads its words, and which row it is drawn from."""
+    slots = propose_row.shape[1]
+    for i in range(n):
+        slot = lane[_SLOT, i]
+        a[i], b[i] = np.uint64(lane[_TRIAL, i]), _where(lane[_START, i], slot, 0)
+        rows[i] = np.uint64(propose_row[lane[_STATE, i], min(slot, slots - 1)])
+
+
+@kernel
+def _step_rows(lane, n, step_row, rows):
+    """Write the row of each lane's accept coins, which is that of its replacement, too."""
+    slots = step_row.shape[1]
+    for i in range(n):
+        rows[i] = np.uint64(step_row[lane[_STATE, i], min(lane[_SLOT, i], slots - 1)])
+
+
+@kernel
+def _advance(
+    lane, n, tokens, refused, draft_length, length, end, next_state, bonus_row, counts, tried,
+    pending, a, b, rows,
+):  # fmt: skip
+    """Move n lanes by their judged drafts; return how many wait for one more token, at `pending`."""
+    by_token, m = next_state.shape[1] > 1, 0
+    for i in range(n):
+        slot, state = lane[_SLOT, i], lane[_STATE, i]
+        position = lane[_START, i] + slot
+        if refused[i]:
+            row, purpose = rows[i], _CORRECT
+        else:
+            token = np.int64(tokens[i])
+            if position < length:
+                counts[state, token] += 1
+            state = next_state[state, token if by_token else 0]
+            slot += 1
+            lane[_STATE, i], lane[_SLOT, i] = state, slot
+            if slot < draft_length and state != end:
+                continue
+            position += 1
+            row, purpose = np.uint64(bonus_row[state]), _BONUS
+        judged = slot + np.int64(refused[i])
+        tried[judged] += 1
+        lane[_TRIED, i] += judged
+        if position >= length or state == end:  # the call ends here: nothing is left to emit
+            lane[_OVER, i] = 1
+        else:
+            pending[m], rows[m] = i, row
+            a[m], b[m] = np.uint64(lane[_TRIAL, i]), _where(lane[_START, i], slot, purpose)
+            m += 1
+    return m
+
+
+@kernel
+def _replace(lane, m, tokens, pending, length, end, next_state, counts, accepted):
+    """Emit the replacement or bonus token of m pending lanes, and start their next blocks."""
+    by_token = next_state.shape[1] > 1
+    for j in range(m):
+        i, token = pending[j], np.int64(tokens[j])
+        slot, state = lane[_SLOT, i], lane[_STATE, i]
+        counts[state, token] += 1
+        state = next_state[state, token if by_token else 0]
+        start = lane[_START, i] + slot + 1
+        lane[_STATE, i] = state
+        if start >= length or state == end:
+            lane[_OVER, i] = 1
+        else:
+            accepted[slot] += 1
+            lane[_CALLS, i] += 1
+            lane[_KEPT, i] += slot
+            lane[_START, i], lane[_SLOT, i] = start, 0
+
+
+@kernel
+def _retire(lane, n, seated, first, count, initial, accepted, moments):
+    """Count the lanes that are over and seat the next trials in them; return lanes and trials seated."""
+    i = 0
+    while i < n:
+        if lane[_OVER, i] == 0:
+            i += 1
+            continue
+        slot = lane[_SLOT, i]
+        accepted[slot] += 1
+        c, k, t = lane[_CALLS, i] + 1, lane[_KEPT, i] + slot, lane[_TRIED, i]
+        for at, value in enumerate((c, k, t, c * c, c * k, c * t, k * k, k * t, t * t)):
+            moments[at] += value
+        if seated < count:
+            for field in range(_FIELDS):
+                lane[field, i] = 0
+            lane[_TRIAL, i], lane[_STATE, i] = first + seated, initial[(first + seated) % len(initial)]
+            seated += 1
+            i += 1
+        else:  # no trial is left: the last lane moves in here, and is looked at next
+            n -= 1
+            for field in range(_FIELDS):
+                lane[field, i] = lane[field, n]
+    return n, seated
+
+
+@kernel
+def _record(lane, who, skip, n, tokens, first, length, counts, joint, joint_length, out):
+    """Record emitted tokens in the joint counts of the first tokens, and in `out` where it is wanted."""
+    for j in range(n):
+        i, token = who[j], np.int64(tokens[j])
+        position = lane[_START, i] + lane[_SLOT, i]
+        if skip[j] or position >= length:
+            continue
+        if position < joint_length:
+            lane[_CELL, i] = lane[_CELL, i] * counts.shape[1] + token
+            if position == joint_length - 1:
+                joint[lane[_TRIAL, i] % joint.shape[0], lane[_CELL, i]] += 1
+        if out.shape[0] > 0:
+            out[lane[_TRIAL, i] - first, position] = token
+
+
+@inlined
+def _where(start, slot, purpose):
+    """Return the second half of an address: start + 2**32 * (last counter word)."""
+    return np.uint64(start) | np.uint64(_PURPOSES * slot + purpose) << _HALF

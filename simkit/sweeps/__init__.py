@@ -1,0 +1,1 @@
+"""Grids of tasks, and the store of their results."""

@@ -1,0 +1,191 @@
+"""Task: one point of a sweep, and the result row that it gives."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from simkit.laws.logits import tempered_pair
+from simkit.laws.named import make_pair
+from simkit.laws.pair import Pair
+from simkit.laws.portable import log
+from simkit.laws.rows import probabilities
+from simkit.rules.acceptance import expected_calls
+from simkit.rules.registry import find_rule
+from simkit.sampling.simulate import Progress, simulate
+from simkit.sampling.tally import Estimate, Tally
+from simkit.stats import z_scores
+from simkit.verify.judge import Plan, Verdict, judge
+
+Result = Mapping[str, object]
+
+Z_EDGES = np.arange(-6.0, 6.25, 0.25)
+"""Edges of the stored histogram of z-scores; scores beyond fall into the outer bins."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to simulate and how to look at it.
+
+    Parameters
+    ----------
+    pair : str
+        Name of a pair.
+    options : mapping
+        Options of the pair, such as vocabulary or total_variation.
+    target_temperature, draft_temperature : float
+        Temperatures that the pair's rows are brought to.
+    rule : str
+        Name of the rule.
+    draft_length, length, trials, seed : int
+        As for `simulate`.
+    judged : bool
+        Whether to run the tests, too.
+    tolerance : float
+        Tolerance of the verdict's plan.
+    """
+
+    pair: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    target_temperature: float = 1.0
+    draft_temperature: float = 1.0
+    rule: str = "token"
+    draft_length: int = 4
+    length: int = 16
+    trials: int = 1_000_000
+    seed: int = 1
+    judged: bool = False
+    tolerance: float = 0.01
+
+    @property
+    def identity(self) -> str:
+        """SHA-256 of the canonical JSON of all that changes the result, as hex."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def make_pair(self) -> Pair:
+        """Return the task's pair."""
+        pair = make_pair(self.pair, **self.options)
+        if (self.target_temperature, self.draft_temperature) != (1.0, 1.0):
+            pair = tempered_pair(pair, self.target_temperature, self.draft_temperature)
+        return pair
+
+
+def perform(task: Task, progress: Progress | None = None) -> Result:
+    """Return the result row of a task: its parameters, what was counted, theory, and tests if asked for.
+
+    Parameters
+    ----------
+    task : Task
+        What to do.
+    progress : callable or None
+        As for `simulate`.
+
+    Examples
+    --------
+    >>> row = perform(Task("zipf", {"vocabulary": 8}, draft_length=1, length=2, trials=1000))
+    >>> row["tokens"], sum(row["accepted"]) == row["calls"]
+    (2000, True)
+    """
+    pair = task.make_pair()
+    tally = simulate(
+        pair,
+        task.rule,
+        draft_length=task.draft_length,
+        length=task.length,
+        trials=task.trials,
+        seed=task.seed,
+        progress=progress,
+    )
+    row = {"identity": task.identity, **asdict(task), **_laws(pair), **_counted(tally), **_theory(task, pair)}
+    if task.judged:
+        row |= _judgement(tally, judge(tally, Plan(tolerance=task.tolerance)))
+        row |= _fault(task, pair)
+    return row
+
+
+def _laws(pair: Pair) -> Result:
+    first = int(pair.initial[0])
+    distance = pair.target_row(first).total_variation(pair.draft_row(first))
+    return {
+        "vocabulary": pair.vocabulary,
+        "states": pair.states,
+        "pair_digest": pair.digest,
+        "total_variation": float(distance),
+    }
+
+
+def _counted(tally: Tally) -> Result:
+    return {
+        "tokens": tally.tokens,
+        "calls": tally.calls,
+        "accepted": tally.accepted.tolist(),
+        "judged_by_slot": tally.judged.tolist(),
+        "digest": tally.digest,
+        **_estimate("acceptance", tally.acceptance),
+        **_estimate("tokens_per_call", tally.tokens_per_call),
+    }
+
+
+def _estimate(name: str, estimate: Estimate) -> Result:
+    return {name: estimate.value, f"{name}_error": estimate.standard_error}
+
+
+def _theory(task: Task, pair: Pair) -> Result:
+    expected = expected_calls(pair, task.rule, draft_length=task.draft_length, length=task.length)
+    return {
+        "acceptance_theory": expected.acceptance,
+        "tokens_per_call_theory": expected.tokens_per_call,
+        "acceptance_by_slot_theory": expected.acceptance_by_slot.tolist(),
+    }
+
+
+def _judgement(tally: Tally, verdict: Verdict) -> Result:
+    visits = tally.pair.expected_visits(tally.length) * tally.trials
+    z = z_scores(tally.counts, tally.pair.target_probabilities, visits=visits)
+    histogram = np.histogram(np.clip(z, Z_EDGES[0], Z_EDGES[-1] - 1e-9), Z_EDGES)[0]
+    return {
+        "status": verdict.status.name,
+        "log_e": verdict.evidence.log_e,
+        "strongest": verdict.evidence.strongest,
+        "needed": verdict.needed,
+        "impossible": verdict.impossible,
+        "tests": [
+            {
+                "name": test.name,
+                "statistic": test.statistic,
+                "p_value": test.p_value,
+                "degrees_of_freedom": test.degrees_of_freedom,
+                "after_holm": adjusted,
+            }
+            for test, adjusted in zip(verdict.tests, verdict.adjusted, strict=True)
+        ],
+        "z_histogram": histogram.tolist(),
+        "z_largest": float(np.abs(z).max(initial=0.0)),
+    }
+
+
+def _fault(task: Task, pair: Pair) -> Result:
+    """Return how far a step's law is from the target's, for pairs of one state: total variation and KL.
+
+    No e-value grows faster, on average, than the KL divergence for each token that is not a bonus token.
+    """
+    entry = find_rule(task.rule)
+    if entry.lossless:
+        return {"fault": 0.0, "nats_per_token": 0.0}
+    if pair.states > 1:
+        return {"fault": None, "nats_per_token": None}
+    step = entry.rule(pair.rows[pair.target], pair.rows[pair.draft[:, 0]])
+    kept = probabilities(step.propose) * np.minimum(1.0, step.accept[0] / step.accept[1])
+    law = kept + (1.0 - kept.sum()) * probabilities(step.correct)
+    target = pair.target_probabilities
+    drawn = law > 0.0
+    possible = bool((target[drawn] > 0.0).all())
+    divergence = float((law[drawn] * log(law[drawn] / target[drawn])).sum()) if possible else math.inf
+    return {"fault": float(np.abs(law - target).sum() / 2.0), "nats_per_token": divergence}

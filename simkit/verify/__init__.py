@@ -1,0 +1,1 @@
+"""Where a sampler meets a test: tally, law and plan to a verdict."""
