@@ -28,7 +28,7 @@ app = typer.Typer(
 
 
 def _guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that answers Ctrl-C and a closed pipe by itself: typer exits with 1, fail, at the latter."""
+    """Return a command that answers Ctrl-C and a closed pipe itself: typer says 1, fail, at a pipe."""
 
     @wraps(command)
     def guarded(**arguments: object) -> None:

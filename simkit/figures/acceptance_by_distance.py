@@ -72,7 +72,7 @@ def deviation_by_distance(ax: Axes, rows: Sequence[Result], *, unit: float = 1e-
     groups = by_draft_length(rows)
     ax.axhline(0.0, color=THEORY, label="theory")
     for number, (length, group) in enumerate(groups.items()):
-        beside = 0.01 * (number - (len(groups) - 1) / 2.0)
+        beside = 0.007 * (number - (len(groups) - 1) / 2.0)
         ax.errorbar(
             column(group, "total_variation") + beside,
             (column(group, "acceptance") - column(group, "acceptance_theory")) / unit,
@@ -85,6 +85,7 @@ def deviation_by_distance(ax: Axes, rows: Sequence[Result], *, unit: float = 1e-
             label=f"K = {length}",
         )
     ax.set(xlabel="total variation of p and q", ylabel="measured − theory (thousandths)")
+    ax.set_xlim(0.0, 1.0)
     ax.set_title("How far from it")
     return ax
 
@@ -97,5 +98,5 @@ def by_draft_length(rows: Sequence[Result]) -> dict[int, list[Result]]:
     >>> list(by_draft_length([{"draft_length": 4}, {"draft_length": 1}]))
     [1, 4]
     """
-    lengths = sorted({int(str(row["draft_length"])) for row in rows})
+    lengths = sorted({int(row["draft_length"]) for row in rows})
     return {length: [row for row in rows if row["draft_length"] == length] for length in lengths}

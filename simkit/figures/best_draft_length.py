@@ -38,7 +38,7 @@ def best_length(ax: Axes, rows: Sequence[Result], *, costs: Sequence[float], lon
     'best draft length K (tokens)'
     """
     rates = np.linspace(0.0, 1.0, 1001)
-    distances = sorted({float(str(row["total_variation"])) for row in rows}, reverse=True)
+    distances = sorted({float(row["total_variation"]) for row in rows}, reverse=True)
     for number, cost in enumerate(costs):
         colour = CYCLE[number % len(CYCLE)]
         theory = [best_draft_length(float(rate), cost, longest)[0] for rate in rates]

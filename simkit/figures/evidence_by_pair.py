@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.figures.points import column
+from simkit.figures.points import column, grouped
 from simkit.figures.style import FAULT, MEASURED, REFERENCE
 from simkit.sweeps.task import Result
 
@@ -54,7 +54,8 @@ def evidence_by_pair(
             ax.plot(column(shown, "log_e"), lines, label=f"rule {rule}", **look)
     ax.axvline(rejects, color=REFERENCE, ls="--", label="rejected to the right of this")
     ax.set_xscale("symlog", linthresh=LINEAR, linscale=1.0)
-    ax.set_xticks([-10, 0, 10, 100, 1000, 10_000, 100_000])
+    ticks = [-10, 0, 10, 100, 1_000, 10_000, 100_000]
+    ax.set_xticks(ticks, [grouped(tick) for tick in ticks])
     ax.set_xticks([], minor=True)
     ax.set_yticks(np.arange(len(names)), names)
     ax.set_ylim(len(names) - 0.4, -0.6)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simkit.figures.points import column
+from simkit.figures.points import column, grouped, power_of_ten
 from simkit.figures.style import FAULT, MEASURED, REFERENCE, THEORY
 from simkit.sweeps.task import Result
 
@@ -50,8 +50,15 @@ def evidence_growth(
         ax.plot(at, found, color=colour, marker=marker, ls="", label=name)
     ax.axhline(rejects, color=REFERENCE, ls="--", label="rejected above this")
     ax.set_xscale("log")
+    exponents = range(int(np.ceil(np.log10(tokens.min()))), int(np.floor(np.log10(tokens.max()))) + 1)
+    ax.set_xticks([10.0**n for n in exponents], [power_of_ten(n) for n in exponents])
+    ax.set_xticks([], minor=True)
     ax.set_yscale("symlog", linthresh=10.0, linscale=0.7)
-    ax.set_ylim(-10.0, 4.0 * float(np.max(bound)))
+    top = 10.0 * float(np.max(bound))
+    ticks = [tick for tick in (0, 10, 100, 1_000, 10_000, 100_000) if tick <= top]
+    ax.set_yticks(ticks, [grouped(tick) for tick in ticks])
     ax.set_yticks([], minor=True)
+    ax.set_ylim(-8.0, top)
+    ax.legend(loc="upper left")
     ax.set(title=title, xlabel="samples (tokens)", ylabel="log e-value (nats)")
     return ax

@@ -7,24 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simkit.figures.points import column, widest
-from simkit.figures.render import heatmap
-from simkit.figures.style import CELL_DARK, CELL_LIGHT
-from simkit.rules.acceptance import speedup
+from simkit.figures.points import Floats, column, widest
+from simkit.figures.style import GRID, INK, MEASURED, PAPER, THEORY
+from simkit.rules.acceptance import tokens_per_call
 from simkit.sweeps.task import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-OUTCOMES = {"gains": "o", "loses": "X", "undecided": "D"}
+OUTCOMES = {"gains": "o", "loses": "x", "undecided": "D"}
 """Outcome of the measured points -> its marker."""
 
+LEVELS = (1.2, 1.5, 2.0, 3.0, 5.0)
+"""Speed-ups whose lines are drawn beside that of 1."""
+
 _HIGHEST_COST = 0.6
-_CELLS = 30
 
 
 def gain_map(ax: Axes, rows: Sequence[Result], *, costs: Sequence[float], longest: int) -> Axes:
-    """Draw the speed-up at the best draft length as a map, the line cost = acceptance, and measured outcomes.
+    """Draw lines of equal speed-up at the best draft length, the region of loss, and measured outcomes.
 
     Parameters
     ----------
@@ -42,22 +43,62 @@ def gain_map(ax: Axes, rows: Sequence[Result], *, costs: Sequence[float], longes
     >>> from matplotlib.figure import Figure
     >>> row = {"draft_length": 1, "total_variation": 0.5}
     >>> row |= {"tokens_per_call": 1.5, "tokens_per_call_error": 0.01}
-    >>> gain_map(Figure().subplots(), [row], costs=[0.1], longest=4).get_xlabel()
-    'acceptance rate a'
+    >>> ax = gain_map(Figure().subplots(), [row], costs=[0.1], longest=4)
+    >>> ax.get_lines()[0].get_label()
+    'c = a: speed-up 1'
     """
-    rates, prices = np.linspace(0.0, 1.0, _CELLS + 1), np.linspace(-0.02, _HIGHEST_COST, _CELLS + 1)
-    middle = (rates[1:] + rates[:-1]) / 2.0
-    price = np.maximum((prices[1:] + prices[:-1]) / 2.0, 0.0)
-    lengths = np.arange(1, longest + 1)
-    gains = speedup(middle[None, :, None], lengths, price[:, None, None]).max(axis=-1)
-    label = "speed-up at the best K ≥ 1"
-    heatmap(ax, rates, prices, gains, label=label, annotate=None, limits=(0.5, 8.0), log=True)
-    ax.plot([0.0, _HIGHEST_COST], [0.0, _HIGHEST_COST], color=CELL_LIGHT, marker="", lw=1.6, label="c = a")
+    border = np.linspace(0.0, _HIGHEST_COST, 61)
+    ax.fill_between(border, border, _HIGHEST_COST, color=GRID, lw=0.0, label="theory: loses at every K")
+    ax.plot(border, border, color=THEORY, marker="", lw=2.0, label="c = a: speed-up 1")
+    for level in (level for level in LEVELS if level < longest + 1):
+        rates, prices = level_line(level, longest)
+        ax.plot(rates, prices, color=THEORY, marker="", lw=1.0)
+        _name_line(ax, rates, prices, f"{level:g} ×")
     _mark(ax, rows, costs)
     ax.set(xlabel="acceptance rate a", ylabel="cost c of a draft call (target calls)")
-    ax.set_ylim(-0.02, _HIGHEST_COST)
-    ax.grid(False)
+    ax.set_xlim(0.0, 1.0)
+    ax.set_ylim(-0.015, _HIGHEST_COST)
+    ax.legend(loc="lower left", bbox_to_anchor=(-0.02, 1.0), ncols=3, handlelength=1.4, columnspacing=1.2)
     return ax
+
+
+def level_line(level: float, longest: int) -> tuple[Floats, Floats]:
+    """Return acceptance rates, and the highest cost at which each still gives a speed-up of `level`.
+
+    From (1 + a + ... + a^K) / (1 + cK) = level: c = ((1 + ... + a^K) / level - 1) / K, at the best K.
+
+    Parameters
+    ----------
+    level : float
+        A speed-up, above 1.
+    longest : int
+        The longest draft considered.
+
+    Examples
+    --------
+    >>> rates, costs = level_line(1.25, 1)
+    >>> round(float(costs[-1]), 6), float(costs.min()) >= 0.0  # (1 + 1) / 1.25 - 1
+    (0.6, True)
+    """
+    rates, lengths = np.linspace(0.0, 1.0, 201), np.arange(1, longest + 1)
+    costs = ((tokens_per_call(rates[:, None], lengths) / level - 1.0) / lengths).max(axis=1)
+    reached = costs >= 0.0
+    return rates[reached], costs[reached]
+
+
+def _name_line(ax: Axes, rates: Floats, prices: Floats, name: str) -> None:
+    """Write the name of a line on it, half-way up."""
+    at = int(np.searchsorted(prices, min(0.5 * float(prices[-1]), 0.44)))
+    ax.text(
+        rates[at],
+        prices[at],
+        name,
+        fontsize=8.0,
+        color=INK,
+        ha="center",
+        va="center",
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 0.8},
+    )
 
 
 def _mark(ax: Axes, rows: Sequence[Result], costs: Sequence[float]) -> None:
@@ -66,15 +107,9 @@ def _mark(ax: Axes, rows: Sequence[Result], costs: Sequence[float]) -> None:
         shown = [(1.0 - distance, cost) for (distance, cost), found in points.items() if found == outcome]
         if shown:
             x, y = zip(*shown, strict=True)
-            look: dict[str, Any] = {
-                "ls": "",
-                "markersize": 5.5,
-                "mew": 0.8,
-                "mfc": CELL_LIGHT,
-                "mec": CELL_DARK,
-            }
-            ax.plot(x, y, marker=marker, label=f"measured: {outcome}", clip_on=False, **look)
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4, handlelength=1.4, columnspacing=1.2)
+            look: dict[str, Any] = {"ls": "", "marker": marker, "markersize": 4.0, "color": MEASURED}
+            look["markerfacecolor"] = MEASURED if outcome == "gains" else PAPER
+            ax.plot(x, y, label=f"measured: {outcome}", clip_on=False, **look)
 
 
 def outcomes(rows: Sequence[Result], costs: Sequence[float]) -> dict[tuple[float, float], str]:
@@ -99,7 +134,7 @@ def outcomes(rows: Sequence[Result], costs: Sequence[float]) -> dict[tuple[float
     """
     doubt = widest(len(rows) * len(costs))
     found = {}
-    for distance in sorted({float(str(row["total_variation"])) for row in rows}):
+    for distance in sorted({float(row["total_variation"]) for row in rows}):
         group = [row for row in rows if row["total_variation"] == distance]
         tokens, error = column(group, "tokens_per_call"), column(group, "tokens_per_call_error")
         for cost in costs:

@@ -23,6 +23,8 @@ BARS = 32
 def plot(pair: Pair, state: int = 0, slot: int = 0) -> Figure:
     """Return a figure of p, q, their overlap (the acceptance rate) and the residual at a state and slot.
 
+    It is a matplotlib figure: ``savefig`` writes it, and a notebook shows it.
+
     Parameters
     ----------
     pair : Pair
@@ -44,7 +46,7 @@ def plot(pair: Pair, state: int = 0, slot: int = 0) -> Figure:
     ['probability', 'residual probability']
     """
     try:
-        from matplotlib.figure import Figure
+        from simkit.figures.drawing import Drawing
     except ImportError:
         raise MissingExtraError("matplotlib", "reports") from None
     from simkit.figures.style import WIDTH, style
@@ -53,7 +55,7 @@ def plot(pair: Pair, state: int = 0, slot: int = 0) -> Figure:
     whole_number(slot, "slot", 0)
     p, q = common(pair.target_row(state).weights, pair.draft_row(state, slot).weights)
     with style():
-        figure = Figure(figsize=(WIDTH, 4.2), layout="constrained")
+        figure = Drawing(figsize=(WIDTH, 4.2), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, height_ratios=(2, 1))
         draw_laws(above, probabilities(p), probabilities(q))
         draw_residual(below, np.maximum(p - q, 0) / max(int(np.maximum(p - q, 0).sum()), 1), probabilities(p))

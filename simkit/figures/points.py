@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import NormalDist
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +34,7 @@ def column(rows: Sequence[Result], name: str) -> Floats:
     >>> column([{"tokens": 4}, {"tokens": 6}], "tokens")
     array([4., 6.])
     """
-    return np.array([float(str(row[name])) for row in rows], dtype=np.float64)
+    return np.array([float(row[name]) for row in rows], dtype=np.float64)
 
 
 def lists(rows: Sequence[Result], name: str) -> Floats:
@@ -53,7 +52,7 @@ def lists(rows: Sequence[Result], name: str) -> Floats:
     >>> lists([{"accepted": [1, 2]}], "accepted")
     array([[1., 2.]])
     """
-    return np.array([cast("list[float]", row[name]) for row in rows], dtype=np.float64)
+    return np.array([row[name] for row in rows], dtype=np.float64)
 
 
 def half_widths(rows: Sequence[Result], name: str) -> Floats:
@@ -94,6 +93,38 @@ def deviations(rows: Sequence[Result], name: str) -> Floats:
     error = column(rows, f"{name}_error")
     certain = np.where(difference == 0.0, 0.0, np.copysign(np.inf, difference))
     return np.divide(difference, error, out=certain, where=error > 0.0)
+
+
+def grouped(value: int) -> str:
+    r"""Return a whole number with its thousands apart and a minus that is one.
+
+    Parameters
+    ----------
+    value : int
+        The number.
+
+    Examples
+    --------
+    >>> grouped(-12345).replace("\u202f", " ")
+    '−12 345'
+    """
+    return f"{value:,}".replace(",", "\u202f").replace("-", "−")
+
+
+def power_of_ten(exponent: int) -> str:
+    """Return a power of ten as text that needs no mathematical typesetting, which takes a second a figure.
+
+    Parameters
+    ----------
+    exponent : int
+        The exponent.
+
+    Examples
+    --------
+    >>> power_of_ten(-4)
+    '10⁻⁴'
+    """
+    return "10" + str(exponent).translate(str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"))
 
 
 def widest(count: int, false_alarm: float = FALSE_ALARM) -> float:

@@ -38,7 +38,7 @@ def speedup_by_draft_length(ax: Axes, rows: Sequence[Result], *, cost: float) ->
     """
     ax.axhline(1.0, color=REFERENCE, ls="--", label="plain decoding")
     lengths = np.arange(1, int(column(rows, "draft_length").max()) + 1)
-    distances = sorted({float(str(row["total_variation"])) for row in rows})
+    distances = sorted({float(row["total_variation"]) for row in rows})
     for number, distance in enumerate(distances):
         group = [row for row in rows if row["total_variation"] == distance]
         theory = speedup(1.0 - distance, lengths, cost)

@@ -36,7 +36,7 @@ def temperature_map(ax: Axes, rows: Sequence[Result]) -> Axes:
     cells = np.full((len(of_target), len(of_draft)), np.nan)
     for row in rows:
         at = of_target.index(_of(row, "target")), of_draft.index(_of(row, "draft"))
-        cells[at] = float(str(row["acceptance"]))
+        cells[at] = float(row["acceptance"])
     edges_x, edges_y = np.arange(len(of_draft) + 1), np.arange(len(of_target) + 1)
     notes = [[_short(value) for value in line] for line in cells]
     heatmap(ax, edges_x, edges_y, cells, label="acceptance rate", annotate=notes, limits=(0.0, 1.0))
@@ -59,7 +59,7 @@ def temperatures(rows: Sequence[Result], who: str) -> list[float]:
 
 
 def _of(row: Result, who: str) -> float:
-    return float(str(row[f"{who}_temperature"]))
+    return float(row[f"{who}_temperature"])
 
 
 def _short(value: float | Floats) -> str:

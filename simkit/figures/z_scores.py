@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simkit.figures.points import Z95, Floats, lists
+from simkit.figures.points import Z95, Floats, grouped, lists, power_of_ten
 from simkit.figures.style import MEASURED, THEORY
 from simkit.sweeps.task import Z_EDGES, Result
 
@@ -52,10 +52,14 @@ def z_scores(ax: Axes, rows: Sequence[Result], *, title: str, colour: str = MEAS
         fmt="o",
         markersize=3.0,
         color=colour,
-        label=f"{int(counts.sum()):,} cells".replace(",", "\u202f"),
+        label=f"{grouped(int(counts.sum()))} cells",
     )
     ax.set_yscale("log", nonpositive="clip")
-    ax.set_ylim(0.3 * density.min(), 2.0)
+    lowest = 0.3 * float(density.min())
+    exponents = range(int(np.ceil(np.log10(lowest))), 1)
+    ax.set_yticks([10.0**n for n in exponents], [power_of_ten(n) for n in exponents])
+    ax.set_yticks([], minor=True)
+    ax.set_ylim(lowest, 2.0)
     ax.set(title=title, xlabel="z-score of a cell (standard errors)", ylabel="density of cells")
     ax.set_xticks(np.arange(-WIDEST, WIDEST + 1.0, 2.0))
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 0.0))

@@ -21,7 +21,7 @@ from simkit.errors import InputError
 from simkit.laws.checks import whole_number
 from simkit.laws.pair import Pair
 from simkit.laws.portable import exp, log
-from simkit.laws.rows import TOTAL, IntRows, rows_from_floats
+from simkit.laws.rows import TOTAL, IntRows, probabilities, rows_from_floats
 
 Logits = NDArray[np.float64]
 
@@ -339,7 +339,8 @@ def tempered_pair(pair: Pair, target_temperature: float, draft_temperature: floa
     pair : Pair
         Any pair; a row that both models use gets two versions.
     target_temperature, draft_temperature : float
-        Finite and >= 0, as in `tempered_rows`; a model at temperature 1 keeps its rows.
+        Finite and >= 0, as in `tempered_rows`; a model at temperature 1 keeps its law, brought to the total
+        2**40 like the other's where that one is tempered.
 
     Raises
     ------
@@ -354,13 +355,17 @@ def tempered_pair(pair: Pair, target_temperature: float, draft_temperature: floa
       target: 1, 0, 0
       draft:  0.2, 0.3, 0.5
     """
+    rows = pair.rows
+    if (target_temperature == 1) != (draft_temperature == 1):
+        # one total for both: that of counts and tempered rows together is too fine for integer tables
+        rows = rows_from_floats(probabilities(rows))
     target_rows, target = np.unique(pair.target, return_inverse=True)
     draft_rows, draft = np.unique(pair.draft, return_inverse=True)
     return Pair(
         rows=np.concatenate(
             [
-                tempered_rows(pair.rows[target_rows], target_temperature),
-                tempered_rows(pair.rows[draft_rows], draft_temperature),
+                tempered_rows(rows[target_rows], target_temperature),
+                tempered_rows(rows[draft_rows], draft_temperature),
             ]
         ),
         target=target.astype(np.int32),

@@ -17,13 +17,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
 
-from simkit.errors import InputError, UnknownNameError
+from simkit.errors import InputError, StoreError, UnknownNameError
 from simkit.report.document import Badge, Block, Page
 from simkit.sweeps.store import read_rows
 from simkit.sweeps.task import Result, Task
 
 FUNCTIONS = ("tasks", "blocks", "badges", "finding")
 PARTS = ("Question", "Expectation", "Finding")
+LAST = 99
 VERSIONS = ("numpy", "scipy", "numba", "statsmodels", "matplotlib", "seaborn")
 
 
@@ -47,6 +48,8 @@ class Experiment:
         The page's verdicts.
     finding : callable (rows) -> str
         The finding, from the rows.
+    place : int
+        Where in the report it stands: the file's ``PLACE``, smallest first; those without come last.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Experiment:
     blocks: Callable[[Sequence[Result]], Sequence[Block]]
     badges: Callable[[Sequence[Result]], Sequence[Badge]]
     finding: Callable[[Sequence[Result]], str]
+    place: int = LAST
 
     def results(self, reports: Path) -> Path:
         """Return the file of the experiment's rows under a reports folder."""
@@ -83,8 +87,6 @@ class Experiment:
         )
 
     def _check(self, rows: Sequence[Result], path: Path) -> None:
-        from simkit.errors import StoreError
-
         if [row["identity"] for row in rows] != [task.identity for task in self.tasks()]:
             raise StoreError(
                 f"{path} holds other tasks than experiments/{self.name}.py asks for; "
@@ -93,11 +95,11 @@ class Experiment:
 
 
 def _provenance(name: str, rows: Sequence[Result]) -> dict[str, str | int | float]:
-    seeds = sorted({int(str(row["seed"])) for row in rows})
+    seeds = sorted({row["seed"] for row in rows})
     return {
         "command": f"simkit run {name} && simkit report",
         "tasks": len(rows),
-        "samples": sum(int(str(row["tokens"])) for row in rows),
+        "samples": sum(row["tokens"] for row in rows),
         "seeds": ", ".join(map(str, seeds)),
         "results": f"results/{name}.jsonl",
         **{package: _version(package) for package in ("simkit-speculative", *VERSIONS)},
@@ -112,7 +114,7 @@ def _version(package: str) -> str:
 
 
 def load_experiments(folder: Path, names: Sequence[str] = ()) -> list[Experiment]:
-    """Return the experiments of a folder, all of them or those named, in the order of their names.
+    """Return the experiments of a folder, all of them or those named, by place and name.
 
     Parameters
     ----------
@@ -135,7 +137,8 @@ def load_experiments(folder: Path, names: Sequence[str] = ()) -> list[Experiment
     for name in names:
         if name not in files:
             raise UnknownNameError("experiment", name, files)
-    return [load_experiment(files[name]) for name in (dict.fromkeys(names) or files)]
+    chosen = [load_experiment(files[name]) for name in (dict.fromkeys(names) or files)]
+    return sorted(chosen, key=lambda experiment: (experiment.place, experiment.name))
 
 
 def load_experiment(path: Path) -> Experiment:
@@ -159,7 +162,8 @@ def load_experiment(path: Path) -> Experiment:
         )
     title, parts = _read_docstring(path, module.__doc__ or "")
     functions = {name: getattr(module, name) for name in FUNCTIONS}
-    return Experiment(name=path.stem, title=title, parts=parts, **functions)
+    place = int(getattr(module, "PLACE", LAST))
+    return Experiment(name=path.stem, title=title, parts=parts, **functions, place=place)
 
 
 def _import(path: Path) -> ModuleType:

@@ -114,18 +114,24 @@ def fill(a, b, n, k0, k1):
         a[i], b[i] = philox(a[i] & _MASK, a[i] >> _HALF, b[i] & _MASK, b[i] >> _HALF, k0, k1)
 
 
+@inlined
+def _draw(word, base, vocabulary, packed):
+    """Return the token that a word draws from a table, and whether only the full coin can tell."""
+    cell = ((word >> _HALF) * vocabulary + (((word & _MASK) * vocabulary) >> _HALF)) >> _HALF
+    entry = packed[base + cell]
+    high, top = (word * vocabulary) >> _HALF, entry >> _HALF
+    # a shift, not a choice: the compiler would make the choice a jump
+    return ((entry << _HALF) | cell) >> (np.uint64(high >= top) << _FIVE), np.uint64(high == top)
+
+
 @kernel
 def choose(words, rows, n, vocabulary, packed, coin, tokens):
-    """Draw n tokens, each from the alias table that starts at its row."""
+    """Draw n tokens, each from the alias table of its row."""
     ties = _ONE - _ONE
     for i in range(n):
-        word = words[i]
-        cell = ((word >> _HALF) * vocabulary + (((word & _MASK) * vocabulary) >> _HALF)) >> _HALF
-        entry = packed[rows[i] * vocabulary + cell]
-        high, top = (word * vocabulary) >> _HALF, entry >> _HALF
-        ties |= np.uint64(high == top)
-        # a shift, not a choice: the compiler would make the choice a jump
-        tokens[i] = np.uint32(((entry << _HALF) | cell) >> (np.uint64(high >= top) << _FIVE))
+        token, tie = _draw(words[i], rows[i] * vocabulary, vocabulary, packed)
+        tokens[i] = np.uint32(token)
+        ties |= tie
     if ties:
         choose_exactly(words, rows, n, vocabulary, packed, coin, tokens)
 
@@ -160,29 +166,67 @@ def _single_kernel(first, count, k0, k1, packed, coin, top, accept, r_packed, r_
     """Draw `count` decodes of one token with one draft; return how many drafts were refused."""
     a, b = np.empty(LANES + 1, dtype=np.uint64), np.empty(LANES, dtype=np.uint64)
     rows, tokens = np.zeros(LANES, dtype=np.uint64), np.empty(LANES, dtype=np.uint32)
-    refused, zero, last = np.empty(LANES, dtype=np.uint8), np.uint64(0), np.uint64(_CORRECT) << _HALF
     vocabulary, key0, key1 = np.uint64(len(coin)), np.uint64(k0), np.uint64(k1)
+    zero, last = np.uint64(0), np.uint64(_CORRECT) << _HALF
     total = 0
     for done in range(0, count, LANES):
         n = min(LANES, count - done)
         begin = np.uint64(first) + np.uint64(done)
         fill_line(begin, zero, zero, n, key0, key1, a, b)
-        choose(a, rows, n, vocabulary, packed, coin, tokens)
-        judge(b, rows, n, vocabulary, tokens, top, accept, refused)
-        m = zero
+        choose_line(a, rows, n, vocabulary, packed, coin, tokens)
+        n = judge_line(begin, n, tokens, top, accept, counts, a, b)
         for i in range(n):
-            no = np.uint64(refused[i])
-            counts[np.uint64(tokens[i])] += np.int64(_ONE - no)
-            a[m] = begin + np.uint64(i)
-            m += no
-        n = int(m)
-        b[:n] = last
+            b[i] = last
         fill(a, b, n, key0, key1)
-        choose(a, rows, n, vocabulary, r_packed, r_coin, tokens)
+        choose_line(a, rows, n, vocabulary, r_packed, r_coin, tokens)
         for i in range(n):
             counts[np.uint64(tokens[i])] += 1
         total += n
     return total
+
+
+@kernel
+def choose_line(words, rows, n, vocabulary, packed, coin, tokens):
+    """Draw n tokens like `choose`, all from the one table there is; `rows` is all zero."""
+    ties = zero = _ONE - _ONE
+    for i in range(n):
+        token, tie = _draw(words[i], zero, vocabulary, packed)
+        tokens[i] = np.uint32(token)
+        ties |= tie
+    if ties:
+        choose_exactly(words, rows, n, vocabulary, packed, coin, tokens)
+
+
+@kernel
+def judge_line(begin, n, tokens, top, coin, counts, a, b):
+    """Count the kept of n drafts; return how many others there are, their trials at the head of `a`."""
+    ties = m = _ONE - _ONE
+    for i in range(n):
+        at = np.uint64(tokens[i])
+        high, limit = b[i] >> _HALF, np.uint64(top[at])
+        refused = np.uint64(high >= limit)  # or undecided
+        ties |= np.uint64(high == limit)
+        counts[at] += np.int64(_ONE - refused)
+        a[m] = begin + np.uint64(i)
+        m += refused
+    if ties:
+        m = judge_exactly(begin, m, tokens, coin, counts, a, b)
+    return np.int64(m)
+
+
+@kernel
+def judge_exactly(begin, n, tokens, coin, counts, a, b):
+    """Keep those of n drafts in doubt that the full coin keeps; return how many remain in `a`."""
+    m = _ONE - _ONE
+    for j in range(n):
+        i = a[j] - begin
+        at = np.uint64(tokens[i])
+        if (b[i] >> _ONE) < coin[at]:
+            counts[at] += 1
+        else:
+            a[m] = a[j]
+            m += _ONE
+    return m
 
 
 @kernel

@@ -135,7 +135,9 @@ def compile_program(pair: Pair, rule: str = "token", *, draft_length: int, lengt
     seed = _seed(seed)
     pair.check_draft_length(draft_length)
     if pair.end in pair.initial.tolist():
-        raise InputError(f"a request starts in the end state {pair.end}, where nothing is drawn; leave it out")
+        raise InputError(
+            f"a request starts in the end state {pair.end}, where nothing is drawn; leave it out"
+        )
     meetings = pair.target[:, None].astype(np.int64) * len(pair.rows) + pair.draft
     codes, step_row = np.unique(meetings, return_inverse=True)
     step = find_rule(rule).rule(pair.rows[codes // len(pair.rows)], pair.rows[codes % len(pair.rows)])

@@ -94,6 +94,7 @@ def simulate(
     from simkit.sampling.program import compile_program
 
     _check_range(trials, first_trial)
+    _check_room(trials, draft_length, length)
     name, reason = choose_backend(backend)
     workers = _threads(threads)
     if name != "numba":
@@ -192,6 +193,15 @@ def _check_range(trials: int, first_trial: int) -> None:
     whole_number(first_trial, "first_trial", 0)
     if first_trial + trials > 2**62:
         raise InputError(f"first_trial={first_trial} with trials={trials}; trials are numbered 0 to 2**62")
+
+
+def _check_room(trials: int, draft_length: int, length: int) -> None:
+    """Refuse runs whose sums of squares could outgrow 64 bits: a trial judges at most 2 L + K drafts."""
+    if trials * (2 * int(length) + int(draft_length)) ** 2 >= 2**63:
+        raise InputError(
+            f"trials={trials} of length={length} could overflow the sums of squares over trials; "
+            "draw fewer trials, or shorter ones"
+        )
 
 
 def default_threads() -> int:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from html import escape
 from typing import NamedTuple
 
 import numpy as np
@@ -107,6 +108,14 @@ class Tally:
         m of the joint counts, 0 for none.
     backend : str
         What drew them and why; the counts do not depend on it.
+
+    Examples
+    --------
+    >>> from simkit.sampling.simulate import simulate
+    >>> pair = Pair.from_weights([1, 2], [2, 1])
+    >>> first, second = simulate(pair, trials=10), simulate(pair, trials=20, first_trial=10)
+    >>> (first + second).digest == simulate(pair, trials=30).digest
+    True
     """
 
     pair: Pair
@@ -249,7 +258,7 @@ class Tally:
         return "Tally\n" + "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{k}</th><td>{v}</td></tr>" for k, v in self.summary().items())
+        rows = "".join(f"<tr><th>{k}</th><td>{escape(str(v))}</td></tr>" for k, v in self.summary().items())
         return f"<table>{rows}</table>"
 
 

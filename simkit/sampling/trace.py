@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from html import escape
 
-from simkit.errors import InputError
+from simkit.laws.checks import whole_number
 from simkit.laws.pair import Pair
 from simkit.laws.rows import Row
 from simkit.sampling import philox
@@ -27,6 +27,12 @@ class Trace:
         that comes out.
     tokens : tuple of int
         The emitted tokens.
+
+    Examples
+    --------
+    >>> one = trace(Pair.from_weights([1, 0], [1, 1]), draft_length=1)
+    >>> one.tokens[0], one.rows[0][0]
+    (0, '0')
     """
 
     rows: tuple[tuple[str, ...], ...]
@@ -73,8 +79,7 @@ def trace(pair: Pair, rule: str = "token", *, draft_length: int = 4, seed: int =
     slot  draft  p    q    p/q  u         kept  residual   emitted
     ...
     """
-    if trial < 0:
-        raise InputError(f"trial={trial}; trials are numbered from 0")
+    whole_number(trial, "trial", 0, 2**62)
     program = compile_program(pair, rule, draft_length=draft_length, length=draft_length + 1, seed=seed)
 
     def words(start: int, slot: int, purpose: int) -> tuple[int, int]:

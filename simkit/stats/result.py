@@ -63,4 +63,4 @@ class GoodnessOfFit:
         """Return the p-value as printed: below 1e-4 the chi-square law is off by factors, so no digits."""
         if self.name == CHI_SQUARE and self.p_value < _CHI_SQUARE_FLOOR:
             return "< 1e-4"
-        return f"{self.p_value:.4g}"
+        return f"{self.p_value:.4g}" if self.p_value > 0.0 else "< 1e-300"

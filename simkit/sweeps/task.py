@@ -23,7 +23,7 @@ from simkit.sampling.tally import Estimate, Tally
 from simkit.stats import z_scores
 from simkit.verify.judge import Plan, Verdict, judge
 
-Result = Mapping[str, object]
+Result = Mapping[str, Any]
 
 Z_EDGES = np.arange(-6.0, 6.25, 0.25)
 """Edges of the stored histogram of z-scores; scores beyond fall into the outer bins."""
@@ -72,9 +72,9 @@ class Task:
     def make_pair(self) -> Pair:
         """Return the task's pair."""
         pair = make_pair(self.pair, **self.options)
-        if (self.target_temperature, self.draft_temperature) != (1.0, 1.0):
-            pair = tempered_pair(pair, self.target_temperature, self.draft_temperature)
-        return pair
+        if self.target_temperature == self.draft_temperature == 1.0:
+            return pair
+        return tempered_pair(pair, self.target_temperature, self.draft_temperature)
 
 
 def perform(task: Task, progress: Progress | None = None) -> Result:

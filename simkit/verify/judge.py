@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from enum import Enum
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,9 +50,9 @@ class Plan:
     miss : float
         Largest probability that a law at the tolerated distance is not rejected, for PASS.
     tolerance : float
-        Total variation per token, up to 0.5, that a run must be able to see before it may pass. It is seen with the
-        stated probability when the law is off by the same share at every token, the hardest case at a given
-        distance; a PASS is not a certificate for every law at that distance.
+        Total variation per token, up to 0.5, that a run must be able to see before it may pass. It is seen
+        with the stated probability when the law is off by the same share at every token, the hardest case at
+        a given distance; a PASS is not a certificate for every law at that distance.
     ks_states : int
         How many of the most visited states get Kolmogorov-Smirnov tests.
 
@@ -146,7 +147,7 @@ class Verdict:
         return "Verdict\n" + "\n".join(f"  {name}: {text}" for name, text in self.rows())
 
     def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in self.rows())
+        rows = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self.rows())
         return f"<table>{rows}</table>"
 
 
