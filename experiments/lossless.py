@@ -10,7 +10,7 @@ instead of the residual emits min(p, q) + TV p, and the same tests on as many sa
 Finding: In 185 million samples the token rule passes 50 of 50 runs: the largest log e-value is 3.0,
 where 13.8 rejects. The broken rule is rejected in 18 of 18 runs, with log e-values of 299 and more.
 Where the draft makes its fault smaller than the tolerance of 0.01, it goes unseen in 4 of 8 runs: a pass
-says how large a fault is excluded, not that there is none.
+says how large a fault would have been seen, not that there is none.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def finding(rows: Sequence[Result]) -> str:
         f"is rejected in {failed} of {len(bad)} runs, with log e-values of "
         f"{column(bad, 'log_e').min():.0f} and more. Where the draft makes its fault smaller than the "
         f"tolerance of {TOLERANCE:g}, it goes unseen in {missed} of {len(hidden)} runs: a pass says how "
-        "large a fault is excluded, not that there is none."
+        "large a fault would have been seen, not that there is none."
     )
 
 
@@ -320,7 +320,7 @@ def _two_decimals(value: float) -> float:
 def _status(row: Result) -> Badge:
     """Return the verdict on the row's sampler."""
     if row["status"] == "PASS":
-        return Badge("pass", f"≤ {TOLERANCE:g}")
+        return Badge("pass", f"at {TOLERANCE:g}")
     return Badge("fail", "rejected") if row["status"] == "FAIL" else Badge("inconclusive", "too short")
 
 

@@ -113,6 +113,8 @@ def test_rows_of_tasks_that_are_no_longer_asked_for_are_left_out(
 ) -> None:
     changed = [replace(TASKS[0], trials=100), *TASKS[1:]]
     interrupt(changed, path, 2, monkeypatch)
+    interrupt(TASKS, path, 0, monkeypatch)
+    assert list(Journal(path).rows()) == [TASKS[1].identity]
     assert go_on(TASKS, path, monkeypatch) == [5, 4, 1]
     assert path.read_bytes() == expected
 
