@@ -14,6 +14,8 @@ def main() -> None:
         app()
     except SimkitError as error:
         sys.exit(_complain(str(error)))
+    except MemoryError as error:
+        sys.exit(_complain(f"out of memory ({error}); use a smaller vocabulary, or fewer states"))
     except OSError as error:
         sys.exit(
             _complain(f"{error.filename or 'a file'}: {error.strerror or error}; check it and run again")

@@ -74,22 +74,27 @@ def draw_laws(ax: Axes, p: NDArray[np.float64], q: NDArray[np.float64]) -> Axes:
     """
     from simkit.figures.style import DRAFT, TARGET, THEORY
 
-    overlap = float(np.minimum(p, q).sum())
+    kept = float(np.minimum(p, q).sum())
     if len(p) <= BARS:
         at = np.arange(len(p))
         ax.bar(at - 0.2, p, 0.4, color=TARGET, label="target p")
         ax.bar(at + 0.2, q, 0.4, color=DRAFT, label="draft q", hatch="//")
-        ax.plot(at, np.minimum(p, q), "_", color=THEORY, markersize=18, markeredgewidth=2, label="min(p, q)")
+        ax.bar(at, np.minimum(p, q), 0.8, color=THEORY, alpha=0.45, label="overlap min(p, q)")
         ax.set_xticks(at)
     else:
         order = np.argsort(-p, kind="stable")
         rank = np.arange(1, len(p) + 1)
         ax.plot(rank, q[order], linestyle="", marker=".", markersize=3, color=DRAFT, label="draft q")
         ax.plot(rank, p[order], color=TARGET, marker="", label="target p")
+        smallest = np.concatenate([p[p > 0], q[q > 0]]).min() / 2
+        overlap = np.minimum(p, q)[order]
+        ax.fill_between(
+            rank, smallest, np.maximum(overlap, smallest), color=THEORY, alpha=0.3, label="overlap min(p, q)"
+        )
         ax.set_xscale("log")
         ax.set_yscale("log")
     ax.set_ylabel("probability")
-    ax.set_title(f"acceptance rate = overlap = {overlap:.4g}, total variation {1 - overlap:.4g}")
+    ax.set_title(f"acceptance rate = overlap = {kept:.4g}, total variation {1 - kept:.4g}")
     ax.legend()
     return ax
 

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from simkit.errors import InputError, StoreError, UnknownNameError
+from simkit.errors import InputError, SimkitError, StoreError, UnknownNameError
 from simkit.report.document import Badge, Block, Page
 from simkit.sweeps.store import read_rows
 from simkit.sweeps.task import Result, Task
@@ -80,14 +81,24 @@ class Experiment:
             title=self.title,
             question=self.parts["Question"],
             expectation=self.parts["Expectation"],
-            finding=self.finding(rows),
-            badges=tuple(self.badges(rows)),
-            blocks=tuple(self.blocks(rows)),
+            finding=self._call("finding", rows),
+            badges=tuple(self._call("badges", rows)),
+            blocks=tuple(self._call("blocks", rows)),
             provenance=_provenance(self.name, rows),
         )
 
+    def _call(self, function: str, *arguments: object) -> Any:
+        """Return what a function of the file returns; an error in it becomes one that names it."""
+        try:
+            return getattr(self, function)(*arguments)
+        except SimkitError:
+            raise
+        except Exception as error:
+            where = f"{function}() of experiments/{self.name}.py"
+            raise InputError(f"{where} failed: {type(error).__name__}: {error}") from error
+
     def _check(self, rows: Sequence[Result], path: Path) -> None:
-        if [row["identity"] for row in rows] != [task.identity for task in self.tasks()]:
+        if [row["identity"] for row in rows] != [task.identity for task in self._call("tasks")]:
             raise StoreError(
                 f"{path} holds other tasks than experiments/{self.name}.py asks for; "
                 f"draw them anew with: simkit run {self.name}"
@@ -162,7 +173,9 @@ def load_experiment(path: Path) -> Experiment:
         )
     title, parts = _read_docstring(path, module.__doc__ or "")
     functions = {name: getattr(module, name) for name in FUNCTIONS}
-    place = int(getattr(module, "PLACE", LAST))
+    place = getattr(module, "PLACE", LAST)
+    if not isinstance(place, int):
+        raise InputError(f"PLACE of {path} is {place!r}; it needs a whole number")
     return Experiment(name=path.stem, title=title, parts=parts, **functions, place=place)
 
 

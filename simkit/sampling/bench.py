@@ -16,7 +16,7 @@ from simkit.laws.synthetic import near_copy, zipf
 from simkit.sampling import cpu
 from simkit.sampling.jit import kernel
 from simkit.sampling.program import compile_program
-from simkit.sampling.simulate import Progress, default_threads, simulate
+from simkit.sampling.simulate import Progress, default_threads, draw, simulate
 
 VOCABULARIES = (32, 1024, 32768, 131072, 262144)
 TOTAL_VARIATION = 0.25
@@ -74,13 +74,14 @@ def bench_rows(
         pair = bench_pair(vocabulary)
         table = statistics.median(_seconds(_compile, pair) for _ in range(repeats))
         script = _NumpyScript(pair)
-        _run(pair, 10_000, 1)
+        program = compile_program(pair, draft_length=1, length=1, seed=0)
+        draw(program, cpu.run, 0, 10_000, 1)
         times: dict[object, list[float]] = {"floor": [], "numpy": [], **{n: [] for n in threads}}
         for _ in range(repeats):
             times["floor"].append(_seconds(_floor, samples) / samples)
             times["numpy"].append(_seconds(script.run, samples // 40) / (samples // 40))
             for n in threads:
-                times[n].append((_seconds(_run, pair, samples, n) - table) / samples)
+                times[n].append(_seconds(draw, program, cpu.run, 0, samples, n) / samples)
         rows += [_row(vocabulary, n, times, table) for n in threads]
         if progress is not None:
             progress(done + 1, len(vocabularies))
@@ -176,10 +177,6 @@ def _seconds(work: Callable[..., object], *args: object, **options: object) -> f
 def _compile(pair: Pair) -> None:
     program = compile_program(pair, draft_length=1, length=1, seed=0)
     _ = program.propose.packed, program.accept.top, program.replace.packed
-
-
-def _run(pair: Pair, samples: int, threads: int) -> None:
-    simulate(pair, draft_length=1, length=1, trials=samples, threads=threads, backend="numba")
 
 
 def _floor(samples: int) -> None:

@@ -100,7 +100,7 @@ def simulate(
     if name != "numba":
         workers = 1
     program = compile_program(pair, rule, draft_length=draft_length, length=length, seed=seed)
-    data = _run(program, find_backend(name), first_trial, trials, workers, progress)
+    data = draw(program, find_backend(name), first_trial, trials, workers, progress)
     return Tally(
         pair=pair,
         rule=rule,
@@ -215,10 +215,18 @@ def _threads(threads: int | None) -> int:
     return whole_number(threads, "threads", 1)
 
 
-def _run(
-    program: Program, backend: Backend, first: int, trials: int, workers: int, progress: Progress | None
+def draw(
+    program: Program,
+    backend: Backend,
+    first: int,
+    trials: int,
+    workers: int,
+    progress: Progress | None = None,
 ) -> Counts:
-    """Draw in chunks that take a fraction of a second, each worker into counts of its own; add them up."""
+    """Return the counts of `trials` trials, drawn in chunks that take a fraction of a second.
+
+    Each worker adds to counts of its own, and these are added up at the end.
+    """
     pair, k = program.pair, program.draft_length
     chunks = iter(_chunks(first, trials, program.length))
     lock, done = threading.Lock(), [0]

@@ -25,6 +25,9 @@ from simkit.verify.judge import Plan, Verdict, judge
 
 Result = Mapping[str, Any]
 
+FORMAT = 1
+"""Number of the row's format: raise it with the fields of a row, so that old rows are drawn anew."""
+
 Z_EDGES = np.arange(-6.0, 6.25, 0.25)
 """Edges of the stored histogram of z-scores; scores beyond fall into the outer bins."""
 
@@ -65,8 +68,8 @@ class Task:
 
     @property
     def identity(self) -> str:
-        """SHA-256 of the canonical JSON of all that changes the result, as hex."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        """SHA-256 of the canonical JSON of all that changes the result row, as hex."""
+        text = json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def make_pair(self) -> Pair:

@@ -27,7 +27,7 @@ from simkit.laws.logits import (
 from simkit.laws.ngram import ngram_pair
 from simkit.laws.pair import Pair
 from simkit.laws.portable import log
-from simkit.laws.rows import TOTAL
+from simkit.laws.rows import TOTAL, Row, probabilities
 from simkit.laws.synthetic import corner_cases
 
 MASK = -math.inf
@@ -298,8 +298,16 @@ def test_a_row_of_both_models_gets_two_versions() -> None:
     zero = np.zeros((1, 1), dtype=np.int32)
     shared = Pair(np.array([[1, 2]]), zero[0], zero, zero, zero[0])
     result = tempered_pair(shared, 1.0, 0.0)
-    assert result.target_row() == shared.target_row()
+    assert result.target_row() == Row.from_floats([1 / 3, 2 / 3])
     assert result.draft_row().probabilities.tolist() == [0, 1]
+
+
+def test_one_tempered_model_brings_the_other_to_its_total() -> None:
+    # Counts beside tempered rows have a common total that no integer table can hold.
+    pair = tempered_pair(ngram_pair(order=3), 1.0, 2.0)
+    assert set(pair.rows.sum(axis=1).tolist()) == {TOTAL}
+    kept = probabilities(pair.rows[pair.target])
+    np.testing.assert_allclose(kept, ngram_pair(order=3).target_probabilities, atol=40 / TOTAL)
 
 
 def test_temperature_one_leaves_the_rows() -> None:

@@ -74,10 +74,9 @@ def test_total_and_support_survive(row: list[float]) -> None:
     np.testing.assert_array_equal(result > 0, p > 0)
 
 
-@given(float_rows)
+@given(st.lists(st.just(0.0) | st.floats(1e-6, 1.0), min_size=1, max_size=12).filter(any))
 def test_error_is_below_one_unit_where_no_token_is_tiny(row: list[float]) -> None:
     p = normalised(row)
-    assume((p[p > 0] * TOTAL >= 2).all())
     assert np.abs(rows_from_floats(p) - p * TOTAL).max() < 1.001
 
 
