@@ -21,6 +21,7 @@ from simkit.sampling.program import Program
 from simkit.sampling.tally import Counts
 
 LANES = 512
+BATCH = 1024  # of decodes of one position: few arrays, so that more of them stay in the first-level cache
 
 _MASK = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
@@ -105,6 +106,13 @@ def fill_line(first, start, last, n, k0, k1, a, b):
 
 
 @kernel
+def fill_some(a, start, last, n, k0, k1):
+    """Replace n trial numbers by their first words at one address otherwise."""
+    for i in range(n):
+        a[i] = philox(a[i] & _MASK, a[i] >> _HALF, start, last, k0, k1)[0]
+
+
+@kernel
 def fill(a, b, n, k0, k1):
     """Replace n addresses, trial in a and start + 2**32 * (last counter word) in b, by their words.
 
@@ -117,9 +125,10 @@ def fill(a, b, n, k0, k1):
 @inlined
 def _draw(word, base, vocabulary, packed):
     """Return the token that a word draws from a table, and whether only the full coin can tell."""
-    cell = ((word >> _HALF) * vocabulary + (((word & _MASK) * vocabulary) >> _HALF)) >> _HALF
+    product = (word >> _HALF) * vocabulary + (((word & _MASK) * vocabulary) >> _HALF)  # word * V >> 32
+    cell, high = product >> _HALF, product & _MASK
     entry = packed[base + cell]
-    high, top = (word * vocabulary) >> _HALF, entry >> _HALF
+    top = entry >> _HALF
     # a shift, not a choice: the compiler would make the choice a jump
     return ((entry << _HALF) | cell) >> (np.uint64(high >= top) << _FIVE), np.uint64(high == top)
 
@@ -164,20 +173,18 @@ def judge(words, rows, n, vocabulary, tokens, top, coin, refused):
 @kernel
 def _single_kernel(first, count, k0, k1, packed, coin, top, accept, r_packed, r_coin, counts):
     """Draw `count` decodes of one token with one draft; return how many drafts were refused."""
-    a, b = np.empty(LANES + 1, dtype=np.uint64), np.empty(LANES, dtype=np.uint64)
-    rows, tokens = np.zeros(LANES, dtype=np.uint64), np.empty(LANES, dtype=np.uint32)
+    a, b = np.empty(BATCH + 1, dtype=np.uint64), np.empty(BATCH, dtype=np.uint64)
+    rows, tokens = np.zeros(BATCH, dtype=np.uint64), np.empty(BATCH, dtype=np.uint32)
     vocabulary, key0, key1 = np.uint64(len(coin)), np.uint64(k0), np.uint64(k1)
-    zero, last = np.uint64(0), np.uint64(_CORRECT) << _HALF
+    zero, last = np.uint64(0), np.uint64(_CORRECT)
     total = 0
-    for done in range(0, count, LANES):
-        n = min(LANES, count - done)
+    for done in range(0, count, BATCH):
+        n = min(BATCH, count - done)
         begin = np.uint64(first) + np.uint64(done)
         fill_line(begin, zero, zero, n, key0, key1, a, b)
         choose_line(a, rows, n, vocabulary, packed, coin, tokens)
         n = judge_line(begin, n, tokens, top, accept, counts, a, b)
-        for i in range(n):
-            b[i] = last
-        fill(a, b, n, key0, key1)
+        fill_some(a, zero, last, n, key0, key1)
         choose_line(a, rows, n, vocabulary, r_packed, r_coin, tokens)
         for i in range(n):
             counts[np.uint64(tokens[i])] += 1

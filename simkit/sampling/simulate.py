@@ -263,7 +263,7 @@ def draw(
     return total
 
 
-def _chunks(first: int, trials: int, length: int, tokens: int = 2**21) -> Iterator[tuple[int, int]]:
+def _chunks(first: int, trials: int, length: int, tokens: int = 2**17) -> Iterator[tuple[int, int]]:
     """Yield (first, count) of chunks of about so many tokens."""
     size = max(1, tokens // length)
     for begin in range(first, first + trials, size):

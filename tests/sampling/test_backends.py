@@ -82,7 +82,7 @@ def test_tokens_are_those_counted(rng, seed):
     assert np.array_equal(counts.joint, joint)
 
 
-@pytest.mark.parametrize("count", [1, 511, 512, 513, 1500])
+@pytest.mark.parametrize("count", [1, 513, 1023, 1024, 1025, 2500])
 @pytest.mark.parametrize(
     "name", ["equal", "disjoint", "partial-overlap", "one-token", "by-position", "draft-by-slot"]
 )
@@ -104,6 +104,7 @@ def test_the_number_of_lanes_changes_nothing(monkeypatch, rng, seed, lanes):
     ]
     plain = [run(program, 20, 0, "reference", tokens=False) for program in programs]
     monkeypatch.setattr(cpu, "LANES", lanes)
+    monkeypatch.setattr(cpu, "BATCH", lanes)
     for kernel in ("_chain_kernel", "_single_kernel"):
         monkeypatch.setattr(cpu, kernel, getattr(cpu, kernel).py_func)
     assert all(equal(p, run(program, 20, tokens=False)) for p, program in zip(plain, programs, strict=True))

@@ -5,13 +5,17 @@ A random word is a tie once in 2**32; no other test would meet one.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from simkit.sampling import cpu, reference
+from simkit.laws.pair import Pair
+from simkit.sampling import cpu, philox, reference
+from simkit.sampling.program import compile_program
 from simkit.sampling.tables import ALWAYS, AliasTables, Coins, alias_tables, coins
 from simkit.sampling.vectorised import draw
-from tests.sampling.cases import random_rows
+from tests.sampling.cases import equal, random_rows, run
 
 LAST = 2**64 - 1
 U64 = np.uint64
@@ -136,3 +140,18 @@ def test_extreme_coins(coin, word, answer):
     table = Coins(np.array([[coin]], dtype=U64))
     assert refused(table, [word], [0], [0]) == [answer]
     assert (word >> 1 >= coin) == answer
+
+
+@pytest.mark.parametrize("more", [0, 1], ids=["the coin is the word: refused", "one more: kept"])
+@pytest.mark.parametrize("trial", [0, 5, 1023, 1024, 1500])
+def test_a_tie_in_the_kernel_of_one_position_is_decided_by_the_full_coin(trial, more, seed):
+    # Accept coins are made to measure for one trial's word; its neighbours, and their counts, must not move.
+    program = compile_program(Pair.from_weights([3, 2, 1], [1, 2, 3]), draft_length=1, length=1, seed=seed)
+    word, coin = philox.words(trial, 0, 0, philox.DRAFT, program.key)
+    exact = program.accept.exact.copy()
+    exact[0, reference.draw(program.pair.rows[1:2], word)] = (coin >> 1) + more
+    tied = replace(program, accept=Coins(exact))
+    assert coin >> 32 == int(tied.accept.top.max()) or (coin >> 32) in tied.accept.top
+    alone = run(tied, 1600, 0, tokens=False)
+    assert equal(alone, run(tied, 1600, 0, "numpy", tokens=False))
+    assert equal(run(tied, 1, trial, tokens=False), run(tied, 1, trial, "numpy", tokens=False))
