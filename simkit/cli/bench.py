@@ -10,7 +10,7 @@ from simkit.cli.output import JSON, print_json, print_table
 
 
 def bench(
-    samples: Annotated[int, typer.Option(help="Samples of one timing.", min=10_000)] = 10_000_000,
+    samples: Annotated[int, typer.Option(help="Samples of one timing.", min=10_000)] = 40_000_000,
     repeats: Annotated[int, typer.Option(help="Timings; the median counts.", min=1)] = 7,
     memory: Annotated[bool, typer.Option(help="Also draw 10^9 samples and watch memory.")] = True,
     as_json: Annotated[bool, JSON] = False,

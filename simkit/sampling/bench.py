@@ -41,7 +41,7 @@ def bench_pair(vocabulary: int) -> Pair:
 
 def bench_rows(
     vocabularies: Sequence[int] = VOCABULARIES,
-    samples: int = 10_000_000,
+    samples: int = 40_000_000,
     repeats: int = REPEATS,
     progress: Progress | None = None,
 ) -> list[Row]:
@@ -55,7 +55,7 @@ def bench_rows(
     vocabularies : sequence of int
         Sizes V.
     samples : int
-        Samples of one timing of the simulator; the NumPy script gets a fortieth.
+        Samples of one timing of the simulator; the NumPy script gets a hundredth.
     repeats : int
         Timings of each.
     progress : callable or None
@@ -80,7 +80,7 @@ def bench_rows(
         times: dict[object, list[float]] = {"floor": [], "numpy": [], **{n: [] for n in threads}}
         for _ in range(repeats):
             times["floor"].append(_seconds(_floor, samples) / samples)
-            times["numpy"].append(_seconds(script.run, samples // 40) / (samples // 40))
+            times["numpy"].append(_seconds(script.run, samples // 100) / (samples // 100))
             for n in threads:
                 times[n].append(_seconds(draw, program, cpu.run, 0, samples, n) / samples)
         rows += [_row(vocabulary, n, times, table) for n in threads]
