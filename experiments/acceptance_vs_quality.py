@@ -23,11 +23,12 @@ import numpy as np
 
 from simkit.figures.acceptance_by_distance import acceptance_by_distance, deviation_by_distance
 from simkit.figures.acceptance_by_slot import acceptance_by_slot, slot_means
-from simkit.figures.points import deviations, lists, widest
+from simkit.figures.points import farthest, lists, widest
 from simkit.figures.sheet import draw
 from simkit.figures.tokens_by_distance import tokens_by_distance
 from simkit.figures.tokens_by_draft_length import tokens_by_draft_length
 from simkit.report.document import Badge, Block, Picture, Table, Text
+from simkit.report.theory import on_theory
 from simkit.rules.acceptance import tokens_per_call
 from simkit.sweeps.task import Result, Task
 
@@ -88,21 +89,9 @@ def excess(row: Result, rate: float) -> float:
     return 100.0 * (float(tokens_per_call(rate, int(row["draft_length"]))) / measured - 1.0)
 
 
-def _farthest(rows: Sequence[Result]) -> float:
-    both = [np.abs(deviations(rows, name)).max() for name in ("acceptance", "tokens_per_call")]
-    return float(max(both))
-
-
 def badges(rows: Sequence[Result]) -> Sequence[Badge]:
     """Return the verdict: all points on their theory."""
-    points, farthest = 2 * len(rows), _farthest(rows)
-    return [
-        Badge(
-            "pass" if farthest <= widest(points) else "fail",
-            f"{points} measurements: farthest from theory {farthest:.1f} standard errors, "
-            f"{widest(points):.1f} allowed (false alarm 10⁻⁶ in all)",
-        )
-    ]
+    return [on_theory(rows)]
 
 
 def finding(rows: Sequence[Result]) -> str:
@@ -112,8 +101,8 @@ def finding(rows: Sequence[Result]) -> str:
     slots = lists(by_seed(rows)[:1], "acceptance_by_slot_theory")[0]
     return (
         f"With one fixed pair of laws all {2 * len(fixed(rows))} measurements lie on 1 - TV and (1 - "
-        f"a^(K+1)) / (1 - a), within {_farthest(fixed(rows)):.1f} standard errors. For the n-gram pair the "
-        f"closed form with the acceptance rate of K = 1 ({rate:.3f}) is {abs(off):.1f} % too "
+        f"a^(K+1)) / (1 - a), within {farthest(fixed(rows), _FIELDS):.1f} standard errors. For the "
+        f"n-gram pair the closed form with the acceptance rate of K = 1 ({rate:.3f}) is {abs(off):.1f} % too "
         f"{'high' if off > 0 else 'low'} at K = {LONGEST} ({float(tokens_per_call(rate, LONGEST)):.3f} "
         f"tokens per call, measured {float(last['tokens_per_call']):.3f}): the rate is {slots[0]:.3f} "
         f"at the first slot of a block and {slots.max():.3f} at slot {int(slots.argmax()) + 1}. The "
@@ -219,7 +208,7 @@ def _context_table(rows: Sequence[Result]) -> Table:
 def _farthest_table(rows: Sequence[Result]) -> Table:
     groups = {"Zipf pairs": fixed(rows), "n-gram pair": [row for row in rows if row["pair"] == "ngram"]}
     lines: list[list[str | int | float]] = [
-        [name, len(group), *(float(f"{np.abs(deviations(group, field)).max():.2f}") for field in _FIELDS)]
+        [name, len(group), *(float(f"{farthest(group, [field]):.2f}") for field in _FIELDS)]
         for name, group in groups.items()
     ]
     mean, half = slot_means(by_seed(rows))

@@ -18,13 +18,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-import numpy as np
-
-from simkit.figures.points import column, deviations, widest
+from simkit.figures.points import column, farthest
 from simkit.figures.sheet import draw
 from simkit.figures.temperature_diagonal import temperature_diagonal
 from simkit.figures.temperature_map import temperature_map
 from simkit.report.document import Badge, Block, Picture, Table, Text
+from simkit.report.theory import on_theory
 from simkit.sweeps.task import Result, Task
 
 PLACE = 3
@@ -92,18 +91,7 @@ def best_draft(rows: Sequence[Result], pair: str, target: float) -> float:
 
 def badges(rows: Sequence[Result]) -> Sequence[Badge]:
     """Return the verdict: all points on their theory."""
-    points, farthest = 2 * len(rows), _farthest(rows)
-    return [
-        Badge(
-            "pass" if farthest <= widest(points) else "fail",
-            f"{points} measurements: farthest from theory {farthest:.1f} standard errors, "
-            f"{widest(points):.1f} allowed (false alarm 10⁻⁶ in all)",
-        )
-    ]
-
-
-def _farthest(rows: Sequence[Result]) -> float:
-    return float(max(np.abs(deviations(rows, name)).max() for name in ("acceptance", "tokens_per_call")))
+    return [on_theory(rows)]
 
 
 def finding(rows: Sequence[Result]) -> str:
@@ -163,7 +151,7 @@ def _map_picture(rows: Sequence[Result], pair: str) -> Picture:
         "temperature rightwards.",
         caption=f"Measured acceptance rate (kept / judged drafts, K = {DRAFT_LENGTH}) of {laws[pair]}. A "
         "map has no room for theory: the farthest of its cells is "
-        f"{np.abs(deviations(shown, 'acceptance')).max():.1f} standard errors from the exact expectation, "
+        f"{farthest(shown, ['acceptance']):.1f} standard errors from the exact expectation, "
         f"and no interval is wider than ±{_widest_interval(shown)}.",
         **sheet._asdict(),
     )

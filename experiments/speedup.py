@@ -19,18 +19,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
-
 from simkit.figures.best_draft_length import best_length, measured_best
 from simkit.figures.gain_map import gain_map, outcomes
-from simkit.figures.points import deviations, widest
+from simkit.figures.points import farthest
 from simkit.figures.sheet import draw
 from simkit.figures.speedup_by_draft_length import speedup_by_draft_length
 from simkit.report.document import Badge, Block, Picture, Table, Text
+from simkit.report.theory import on_theory
 from simkit.rules.acceptance import best_draft_length
 from simkit.sweeps.task import Result, Task
 
 PLACE = 4
+_FIELDS = ("tokens_per_call",)
 DISTANCES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 LONGEST = 16
 COSTS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.5)
@@ -54,26 +54,17 @@ def tasks() -> Sequence[Task]:
 
 def badges(rows: Sequence[Result]) -> Sequence[Badge]:
     """Return the verdicts: all points on their theory, and the border of loss where it is derived to be."""
-    farthest = _farthest(rows)
     found = outcomes(rows, COSTS)
     wrong = [point for point, outcome in found.items() if outcome not in (_expected(*point), "undecided")]
     open_points = [point for point, outcome in found.items() if outcome == "undecided" != _expected(*point)]
     return [
-        Badge(
-            "pass" if farthest <= widest(len(rows)) else "fail",
-            f"{len(rows)} measurements: farthest from theory {farthest:.1f} standard errors, "
-            f"{widest(len(rows)):.1f} allowed (false alarm 10⁻⁶ in all)",
-        ),
+        on_theory(rows, _FIELDS),
         Badge(
             "fail" if wrong else "inconclusive" if open_points else "pass",
             f"{len(found) - len(wrong) - len(open_points)} of {len(found)} measured outcomes as a > c, a "
             "= c, a < c foretell",
         ),
     ]
-
-
-def _farthest(rows: Sequence[Result]) -> float:
-    return float(np.abs(deviations(rows, "tokens_per_call")).max())
 
 
 def _expected(distance: float, cost: float) -> str:
@@ -90,8 +81,8 @@ def finding(rows: Sequence[Result]) -> str:
     )
     examples = "; ".join(_example(rows, distance, 0.05) for distance in (0.1, 0.3, 0.6))
     return (
-        f"All {len(rows)} measured tokens per call lie within {_farthest(rows):.1f} standard errors of "
-        f"theory. With a draft call of 0.05 target calls {examples}. Of {len(found)} points (a, c), "
+        f"All {len(rows)} measured tokens per call lie within {farthest(rows, _FIELDS):.1f} standard "
+        f"errors of theory. With a draft call of 0.05 target calls {examples}. Of {len(found)} points (a, c), "
         f"{len(gains)} gain, all with a > c, and {len(loses)} lose at every K, all with a < c; the "
         f"{len(ties)} on the border a = c cannot be told from a speed-up of 1. K = 1 tells whether to "
         "speculate: if it does not pay, no longer draft does."

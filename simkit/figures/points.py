@@ -95,6 +95,25 @@ def deviations(rows: Sequence[Result], name: str) -> Floats:
     return np.divide(difference, error, out=certain, where=error > 0.0)
 
 
+def farthest(rows: Sequence[Result], names: Sequence[str]) -> float:
+    """Return the largest of the `deviations` of several fields, regardless of sign.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+        Result rows.
+    names : sequence of str
+        Fields as for `deviations`.
+
+    Examples
+    --------
+    >>> row = {"acceptance": 0.68, "acceptance_error": 0.01, "acceptance_theory": 0.7}
+    >>> round(farthest([row], ["acceptance"]), 6)
+    2.0
+    """
+    return float(max(np.abs(deviations(rows, name)).max() for name in names))
+
+
 def grouped(value: int) -> str:
     r"""Return a whole number with its thousands apart and a minus that is one.
 
