@@ -82,8 +82,8 @@ def finding(rows: Sequence[Result]) -> str:
     examples = "; ".join(_example(rows, distance, 0.05) for distance in (0.1, 0.3, 0.6))
     return (
         f"All {len(rows)} measured tokens per call lie within {farthest(rows, _FIELDS):.1f} standard "
-        f"errors of theory. With a draft call of 0.05 target calls {examples}. Of {len(found)} points (a, c), "
-        f"{len(gains)} gain, all with a > c, and {len(loses)} lose at every K, all with a < c; the "
+        f"errors of theory. With a draft call of 0.05 target calls {examples}. Of {len(found)} points "
+        f"(a, c), {len(gains)} gain, all with a > c, and {len(loses)} lose at every K, all with a < c; the "
         f"{len(ties)} on the border a = c cannot be told from a speed-up of 1. K = 1 tells whether to "
         "speculate: if it does not pay, no longer draft does."
         if all(_expected(*point) == outcome for point, outcome in found.items())
