@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -20,6 +21,11 @@ def main() -> None:
         sys.exit(
             _complain(f"{error.filename or 'a file'}: {error.strerror or error}; check it and run again")
         )
+    except Exception as error:
+        if os.environ.get("SIMKIT_DEBUG"):
+            raise
+        _complain(f"internal error, {type(error).__name__}: {error}; SIMKIT_DEBUG=1 shows where")
+        sys.exit(70)  # a defect of simkit is not a verdict: neither 0 nor 1
 
 
 def _complain(text: str) -> int:

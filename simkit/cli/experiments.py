@@ -21,7 +21,7 @@ REPORTS = Annotated[Path, typer.Option("--reports", help="Folder of results and 
 
 def run(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="EXPERIMENT...", help="Which experiments.")
+        list[str] | None, typer.Argument(metavar="EXPERIMENT", help="Which experiments.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every experiment.")] = False,
     experiments: FOLDER = Path("experiments"),
@@ -41,7 +41,7 @@ def run(
     done = []
     for experiment in load_experiments(experiments, names or []):
         path = experiment.results(reports)
-        rows = run_tasks(experiment.tasks(), path, _progress(experiment.name))
+        rows = run_tasks(experiment.sweep(), path, _progress(experiment.name))
         done.append({"experiment": experiment.name, "rows": len(rows), "results": str(path)})
     if as_json:
         print_json({"experiments": done})

@@ -18,13 +18,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from simkit.errors import InputError, SimkitError, StoreError, UnknownNameError
+from simkit.errors import InputError, MissingExtraError, SimkitError, StoreError, UnknownNameError
 from simkit.report.document import Badge, Block, Page
 from simkit.sweeps.store import read_rows
 from simkit.sweeps.task import Result, Task
 
 FUNCTIONS = ("tasks", "blocks", "badges", "finding")
 PARTS = ("Question", "Expectation", "Finding")
+EXTRA = ("matplotlib", "seaborn", "jinja2")
 LAST = 99
 VERSIONS = ("numpy", "scipy", "numba", "statsmodels", "matplotlib", "seaborn")
 
@@ -87,6 +88,13 @@ class Experiment:
             provenance=_provenance(self.name, rows),
         )
 
+    def sweep(self) -> list[Task]:
+        """Return the tasks of the experiment; raise `InputError` where there is none, or no `Task`."""
+        tasks = list(self._call("tasks"))
+        if not tasks or not all(isinstance(task, Task) for task in tasks):
+            raise InputError(f"tasks() of experiments/{self.name}.py must return one Task or more")
+        return tasks
+
     def _call(self, function: str, *arguments: object) -> Any:
         """Return what a function of the file returns; an error in it becomes one that names it."""
         try:
@@ -94,11 +102,10 @@ class Experiment:
         except SimkitError:
             raise
         except Exception as error:
-            where = f"{function}() of experiments/{self.name}.py"
-            raise InputError(f"{where} failed: {type(error).__name__}: {error}") from error
+            raise _explained(f"{function}() of experiments/{self.name}.py failed", error) from error
 
     def _check(self, rows: Sequence[Result], path: Path) -> None:
-        if [row["identity"] for row in rows] != [task.identity for task in self._call("tasks")]:
+        if [row["identity"] for row in rows] != [task.identity for task in self.sweep()]:
             raise StoreError(
                 f"{path} holds other tasks than experiments/{self.name}.py asks for; "
                 f"draw them anew with: simkit run {self.name}"
@@ -188,8 +195,15 @@ def _import(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise InputError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+        raise _explained(f"{path} cannot be imported", error) from error
     return module
+
+
+def _explained(what: str, error: Exception) -> SimkitError:
+    """Return an error of the file as one that names it, or the extra whose package it misses."""
+    if isinstance(error, ModuleNotFoundError) and error.name in EXTRA:
+        return MissingExtraError(error.name, "reports")
+    return InputError(f"{what}: {type(error).__name__}: {error}")
 
 
 def _read_docstring(path: Path, text: str) -> tuple[str, dict[str, str]]:

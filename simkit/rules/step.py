@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from simkit.errors import InputError
 from simkit.laws.rows import IntRows, common
 
 
@@ -26,12 +27,34 @@ class Step:
         Weights of the law that replaces a draft which is not kept.
     bonus : int64 array, shape (C, V)
         Weights of the law of the extra token when all drafts of a block are kept.
+
+    Raises
+    ------
+    InputError
+        When a part is not an array of integers >= 0 of the common shape, a row has no weight, or a
+        denominator is zero.
     """
 
     propose: IntRows
     accept: tuple[IntRows, IntRows]
     correct: IntRows
     bonus: IntRows
+
+    def __post_init__(self) -> None:
+        shape = np.shape(self.propose)
+        for name, rows in (("propose", self.propose), ("correct", self.correct), ("bonus", self.bonus)):
+            _check_array(name, rows, shape)
+            if not (rows.sum(axis=1) > 0).all():
+                raise InputError(f"{name} of a Step has a row without weight; each of its rows is drawn from")
+        accept: object = self.accept
+        if not (isinstance(accept, tuple) and len(accept) == 2):
+            raise InputError("accept of a Step is a pair of arrays: numerators and denominators")
+        for name, part in zip(("accept numerator", "accept denominator"), self.accept, strict=True):
+            _check_array(name, part, shape)
+        if (self.accept[1] < 1).any():
+            raise InputError(
+                "an accept denominator of a Step is below 1; put 1/1 where a token is never drafted"
+            )
 
     def law(self, at: int = 0) -> list[Fraction]:
         """Return the exact law of the token that one step emits, as V fractions.
@@ -55,6 +78,15 @@ class Step:
         kept = [q * k for q, k in zip(propose, keep, strict=True)]
         refused = 1 - sum(kept)
         return [k + refused * c for k, c in zip(kept, correct, strict=True)]
+
+
+def _check_array(name: str, array: object, shape: tuple[int, ...]) -> None:
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
+        raise InputError(f"{name} of a Step must be an array of integers; it is {type(array).__name__}")
+    if array.ndim != 2 or array.shape != shape:
+        raise InputError(f"{name} of a Step has shape {array.shape}; all need one shape (C, V), here {shape}")
+    if (array < 0).any():
+        raise InputError(f"{name} of a Step has a negative entry")
 
 
 Rule = Callable[[IntRows, IntRows], Step]

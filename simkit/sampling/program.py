@@ -130,6 +130,8 @@ def compile_program(pair: Pair, rule: str = "token", *, draft_length: int, lengt
     >>> program.accept.exact / 2**63
     array([[0.5, 1. ]])
     """
+    if not isinstance(pair, Pair):
+        raise InputError(f"pair is a {type(pair).__name__}; make one with Pair.from_rows(target=, draft=)")
     draft_length = whole_number(draft_length, "draft_length", 1, LONGEST_DRAFT)
     length = whole_number(length, "length", 1, LONGEST_DECODE)
     seed = _seed(seed)
@@ -141,6 +143,8 @@ def compile_program(pair: Pair, rule: str = "token", *, draft_length: int, lengt
     meetings = pair.target[:, None].astype(np.int64) * len(pair.rows) + pair.draft
     codes, step_row = np.unique(meetings, return_inverse=True)
     step = find_rule(rule).rule(pair.rows[codes // len(pair.rows)], pair.rows[codes % len(pair.rows)])
+    if getattr(step, "propose", np.empty(0)).shape != (len(codes), pair.vocabulary):
+        raise InputError(f"rule {rule!r} must return a Step for all {len(codes)} pairs of rows at once")
     step_row = step_row.reshape(meetings.shape)
     propose, propose_of = _distinct(step.propose)
     bonus, bonus_of = (

@@ -73,6 +73,9 @@ class Estimate(NamedTuple):
     value: float
     standard_error: float
 
+    def __str__(self) -> str:
+        return f"{self.value:.6g} +- {self.standard_error:.2g}"
+
     def interval(self, z: float = 1.96) -> tuple[float, float]:
         """Return value -+ z standard errors."""
         return self.value - z * self.standard_error, self.value + z * self.standard_error
@@ -247,8 +250,8 @@ class Tally:
             "seeds": ", ".join(str(seed) for seed in sorted({run.seed for run in self.runs})),
             "tokens": self.tokens,
             "target calls": self.calls,
-            "acceptance": f"{acceptance.value:.6g} +- {acceptance.standard_error:.2g}",
-            "tokens per target call": f"{efficiency.value:.6g} +- {efficiency.standard_error:.2g}",
+            "acceptance": str(acceptance),
+            "tokens per target call": str(efficiency),
             "backend": self.backend,
             "digest": self.digest[:16],
         }

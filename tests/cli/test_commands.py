@@ -29,7 +29,7 @@ TEACHES = {
         "exit code",
         "0 is greedy",
     ],
-    "run": ["goes on where it stopped", "EXPERIMENT...", "--all"],
+    "run": ["goes on where it stopped", "[EXPERIMENT]...", "--all"],
     "report": ["Nothing is drawn here", "simkit run --all", "--paper", "PDF"],
     "gate": ["exit code 3", "--false-alarm", "a fresh one, printed"],
     "bench": ["Read the ratios", "ratio_to_floor", "--samples"],
@@ -97,7 +97,8 @@ def test_bench_rows_have_the_stated_keys(call: Call, monkeypatch: pytest.MonkeyP
     assert [row["vocab"] for row in document["rows"]] == [
         v for v in (32, 1024) for _ in range(len(document["rows"]) // 2)
     ]
-    keys = "backend vocab threads ns_per_sample floor_ns ratio_to_floor numpy_ns speedup_over_numpy table_ms"
+    keys = "backend vocab threads ns_per_sample floor_ns ratio_to_floor numpy_ns speedup_over_numpy"
+    keys += " speedup_over_one_thread table_ms"
     assert {tuple(sorted(row)) for row in document["rows"]} == {tuple(sorted(keys.split()))}
     assert len(document["decode"]) > 0
     assert "memory" not in document
@@ -170,3 +171,14 @@ def test_errors_of_files_are_one_line(refused: Callable[..., str], monkeypatch: 
 
     monkeypatch.setattr(sampling, "simulate", fails)
     assert refused("simulate") == "simkit: /some/file: Permission denied; check it and run again\n"
+
+
+def test_a_defect_is_neither_pass_nor_fail(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def defect(*_: object, **__: object) -> None:
+        raise AssertionError("a bug")
+
+    monkeypatch.setattr("simkit.verify.battery.gate_cases", defect)
+    monkeypatch.delenv("SIMKIT_DEBUG", raising=False)
+    result = call("gate")
+    assert (result.code, result.out) == (70, "")
+    assert result.err == "simkit: internal error, AssertionError: a bug; SIMKIT_DEBUG=1 shows where\n"

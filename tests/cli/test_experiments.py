@@ -219,3 +219,39 @@ def test_progress_goes_to_stderr(place: Path, call: Call, monkeypatch: pytest.Mo
     assert json.loads(result.out)["experiments"][0]["rows"] == 2
     assert "four: 50%" in result.err
     assert "tasks/s" in result.err
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ("def tasks():\n    return []\n", "must return one Task or more"),
+        ("def tasks():\n    return ['zipf']\n", "must return one Task or more"),
+        (
+            "def tasks():\n    return [Task('uniform', trial=3)]\n",
+            "tasks() of experiments/four.py failed: TypeError",
+        ),
+        ("PLACE = 'first'\n", "PLACE of "),
+    ],
+)
+def test_a_wrong_sweep_is_refused_before_anything_is_drawn(
+    place: Path, refused: Refused, wrong: str, says: str
+) -> None:
+    with (place / "experiments" / "four.py").open("a") as file:
+        file.write(wrong)
+    assert says in refused("run", "four")
+    assert not list((place / "reports").rglob("*.jsonl*"))
+
+
+@pytest.mark.parametrize("function", ["blocks", "badges", "finding"])
+def test_an_error_in_a_page_is_named(drawn: Path, refused: Refused, function: str) -> None:
+    with (drawn / "experiments" / "four.py").open("a") as file:
+        file.write(f"def {function}(rows):\n    return 1 / 0\n")
+    before = contents(drawn)
+    assert f"{function}() of experiments/four.py failed: ZeroDivisionError" in refused("report")
+    assert contents(drawn) == before
+
+
+def test_a_missing_package_of_a_page_names_its_extra(drawn: Path, refused: Refused) -> None:
+    with (drawn / "experiments" / "four.py").open("a") as file:
+        file.write("def finding(rows):\n    raise ModuleNotFoundError('no', name='seaborn')\n")
+    assert "simkit-speculative[reports]" in refused("report")

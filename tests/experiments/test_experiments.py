@@ -20,7 +20,7 @@ from simkit.rules.registry import find_rule
 from simkit.sweeps.store import read_rows
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("acceptance_vs_quality", "acceptance_vs_temperature", "lossless", "speedup")
+NAMES = sorted(path.stem for path in (ROOT / "experiments").glob("[!_]*.py"))
 Row = Mapping[str, Any]
 
 

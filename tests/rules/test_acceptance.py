@@ -135,7 +135,7 @@ def test_one_state_has_the_closed_form_at_any_length(K, L, distance):
 
 
 def test_expected_calls_refuse_what_they_cannot_use():
-    with pytest.raises(UnknownNameError, match="known: replace-from-target, token"):
+    with pytest.raises(UnknownNameError, match=r"known: .*token"):
         expected_calls(corner_case("equal"), "tokens", draft_length=1, length=1)
     with pytest.raises(InputError, match="draft rows for 64 slots; draft_length=65"):
         expected_calls(corner_case("draft-by-slot"), draft_length=65, length=1)

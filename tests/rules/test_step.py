@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,10 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simkit.errors import InputError
 from simkit.laws.pair import Pair
 from simkit.laws.rows import Row
 from simkit.laws.synthetic import corner_cases
+from simkit.rules.registry import RULES, Entry
 from simkit.rules.step import Step, replace_from_target, token_rule
+from simkit.sampling.simulate import simulate
 
 # Corner cases for the tests by state and slot; `draft-by-slot` has 64 slots.
 MEETINGS = [
@@ -138,3 +143,29 @@ def test_a_wrong_row_is_seen_by_the_law(mutant):
     p, q = Row.from_weights([50, 30, 15, 5]), Row.from_weights([20, 30, 10, 40])
     assert step(token_rule, p, q).law() == p.fractions
     assert mutant(step(token_rule, p, q)).law() != p.fractions
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        (lambda s: replace(s, accept=(1.0, 1.0)), "accept numerator of a Step must be an array of integers"),
+        (lambda s: replace(s, accept=s.accept[0]), "a pair of arrays"),
+        (lambda s: replace(s, accept=(s.accept[0] / 2, s.accept[1])), "must be an array of integers"),
+        (lambda s: replace(s, accept=(s.accept[0], 0 * s.accept[1])), "denominator of a Step is below 1"),
+        (lambda s: replace(s, accept=(-s.accept[0], s.accept[1])), "negative"),
+        (lambda s: replace(s, correct=0 * s.correct), "correct of a Step has a row without weight"),
+        (lambda s: replace(s, bonus=s.bonus[0]), "bonus of a Step has shape"),
+        (lambda s: replace(s, propose=s.propose[0]), "propose of a Step has shape"),
+    ],
+)
+def test_a_malformed_step_is_refused_before_a_kernel_reads_it(wrong, says):
+    step = token_rule(np.array([[3, 2, 1]]), np.array([[1, 2, 3]]))
+    with pytest.raises(InputError, match=re.escape(says)):
+        wrong(step)
+
+
+@pytest.mark.parametrize("made", [None, (1, 2), token_rule(np.array([[1, 1]]), np.array([[1, 1]]))])
+def test_a_rule_that_returns_no_step_for_its_rows_is_refused(monkeypatch, made):
+    monkeypatch.setitem(RULES, "toy", Entry(lambda p, q: made, False, "a toy"))
+    with pytest.raises(InputError, match="rule 'toy' must return a Step for all 1 pairs"):
+        simulate(Pair.from_weights([3, 2, 1], [1, 2, 3]), "toy", trials=1)

@@ -95,5 +95,5 @@ def test_bad_input_is_named():
         trace(PAIR, trial=-1)
     with pytest.raises(InputError, match="draft_length=0"):
         trace(PAIR, draft_length=0)
-    with pytest.raises(UnknownNameError, match="known: replace-from-target, token"):
+    with pytest.raises(UnknownNameError, match=r"known: .*token"):
         trace(PAIR, "toke")
