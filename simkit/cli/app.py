@@ -36,7 +36,8 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
             try:
                 command(**arguments)
             finally:
-                sys.stdout.flush()
+                if sys.stdout is not None:  # None where the caller closed it
+                    sys.stdout.flush()
         except KeyboardInterrupt:
             print("simkit: interrupted; rows that `simkit run` finished are kept", file=sys.stderr)
             sys.exit(128 + 2)

@@ -56,6 +56,7 @@ def verdict_json(verdict: Verdict) -> dict[str, object]:
         "components": dict(verdict.evidence.components),
         "impossible": verdict.impossible,
         "samples": verdict.samples,
+        "informative": verdict.informative,
         "needed": verdict.needed,
         "false_alarm": verdict.plan.false_alarm,
         "miss": verdict.plan.miss,

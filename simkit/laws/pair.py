@@ -13,7 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from simkit.errors import InputError
 from simkit.laws.checks import whole_number
-from simkit.laws.rows import IntRows, Row, decimals, probabilities, rows_from_floats, rows_from_weights
+from simkit.laws.rows import (
+    IntRows,
+    Row,
+    as_array,
+    decimals,
+    probabilities,
+    rows_from_floats,
+    rows_from_weights,
+)
 
 Index = NDArray[np.signedinteger[Any]]  # int32 once it is in a Pair
 Values = ArrayLike | Row | Sequence[Row]
@@ -394,7 +402,7 @@ def _weights(values: Values, name: str) -> IntRows:
 
 
 def _index(values: ArrayLike, field: str) -> Index:
-    array = np.asarray(values)
+    array = as_array(values, field)
     if array.dtype.kind not in "iu" and not (array.dtype.kind == "f" and (array == np.rint(array)).all()):
         raise InputError(f"{field} holds numbers of rows or states; it has dtype {array.dtype}")
     if array.size and np.abs(array.astype(np.float64)).max() > _LARGEST_INDEX:

@@ -49,12 +49,33 @@ def rows_from_floats(values: ArrayLike, name: str = "row") -> IntRows:
     >>> rows_from_floats([0.5, 0.25, 0.25]) * 4 == np.array([2, 1, 1]) * TOTAL
     array([ True,  True,  True])
     """
-    given = np.asarray(values)
+    given = as_array(values, name)
     check_floats(given, name)
     flat = given.reshape(-1, given.shape[-1]).astype(np.float64)
-    sums = np.array([math.fsum(row) for row in flat.tolist()])
+    sums = np.array([_sum(row) for row in flat.tolist()])
     _check_sums(sums, given.dtype, name)
     return _apportion(flat / sums[:, None]).reshape(given.shape)
+
+
+def as_array(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return values as an array; raise `InputError` where they have no common shape.
+
+    Parameters
+    ----------
+    values : array_like
+        What the caller passed.
+    name : str
+        What to call it in the error.
+
+    Examples
+    --------
+    >>> as_array([[1, 2], [3, 4]], "rows").shape
+    (2, 2)
+    """
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} is not an array of one shape: {error}") from None
 
 
 def check_floats(given: NDArray[Any], name: str) -> None:
@@ -82,6 +103,13 @@ def check_floats(given: NDArray[Any], name: str) -> None:
                 f"{name} has {int(bad.sum())} {what} entries, the first at {where}; "
                 "every probability must be a finite number >= 0"
             )
+
+
+def _sum(row: list[float]) -> float:
+    try:
+        return math.fsum(row)
+    except OverflowError:
+        return math.inf
 
 
 def _check_sums(sums: NDArray[np.float64], dtype: np.dtype[Any], name: str) -> None:
@@ -138,7 +166,7 @@ def rows_from_weights(values: ArrayLike, name: str = "row") -> IntRows:
     array([[1, 2],
            [2, 1]])
     """
-    given = np.asarray(values)
+    given = as_array(values, name)
     if given.ndim == 0 or given.size == 0:
         raise InputError(f"{name} has shape {given.shape}; a row needs at least one token")
     if given.dtype.kind not in "iu":

@@ -77,16 +77,18 @@ class Experiment:
         """
         rows = read_rows(self.results(reports))
         self._check(rows, self.results(reports))
-        return Page(
-            name=self.name,
-            title=self.title,
-            question=self.parts["Question"],
-            expectation=self.parts["Expectation"],
-            finding=self._call("finding", rows),
-            badges=tuple(self._call("badges", rows)),
-            blocks=tuple(self._call("blocks", rows)),
-            provenance=_provenance(self.name, rows),
-        )
+        parts = {part: self._call(part, rows) for part in ("finding", "badges", "blocks")}
+        try:
+            return Page(
+                name=self.name,
+                title=self.title,
+                question=self.parts["Question"],
+                expectation=self.parts["Expectation"],
+                provenance=_provenance(self.name, rows),
+                **parts,
+            )
+        except (KeyError, TypeError) as error:
+            raise _explained(f"the page of experiments/{self.name}.py cannot be made", error) from error
 
     def sweep(self) -> list[Task]:
         """Return the tasks of the experiment; raise `InputError` where there is none, or no `Task`."""

@@ -87,21 +87,23 @@ def expected_calls(pair: Pair, rule: str = "token", *, draft_length: int, length
     pair.check_draft_length(draft_length)
     kept, corrected, bonus = _moves(pair, rule, draft_length)
     accepted, judged = np.zeros(draft_length + 1), np.zeros(draft_length)
-    starts = np.zeros((length + draft_length + 1, pair.states))
+    # mass that starts a block at this position and the K + 1 next ones, in a ring
+    starts = np.zeros((draft_length + 2, pair.states))
     starts[0] = pair.start()
     for position in range(length):
-        mass = _running(pair, starts[position])
+        mass = _running(pair, starts[position % len(starts)].copy())
+        starts[position % len(starts)] = 0.0
         for slot in range(draft_length):
             judged[slot] += mass.sum()
             refused = mass * (1.0 - kept[slot].share)
             accepted[slot] += refused.sum()
-            starts[position + slot + 1] += corrected[slot].step(refused)
+            starts[(position + slot + 1) % len(starts)] += corrected[slot].step(refused)
             mass = kept[slot].step(mass)
             if pair.end is not None:
                 accepted[slot + 1] += mass[pair.end]
             mass = _running(pair, mass)
         accepted[draft_length] += mass.sum()
-        starts[position + draft_length + 1] += bonus.step(mass)
+        starts[(position + draft_length + 1) % len(starts)] += bonus.step(mass)
     return ExpectedCalls(accepted, judged)
 
 

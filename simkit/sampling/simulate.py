@@ -93,20 +93,20 @@ def simulate(
     """
     from simkit.sampling.program import compile_program
 
-    _check_range(trials, first_trial)
-    _check_room(trials, draft_length, length)
+    trials, first_trial = _check_range(trials, first_trial)
     name, reason = choose_backend(backend)
     workers = _threads(threads)
     if name != "numba":
         workers = 1
     program = compile_program(pair, rule, draft_length=draft_length, length=length, seed=seed)
+    _check_room(trials, program)
     data = draw(program, find_backend(name), first_trial, trials, workers, progress)
     return Tally(
         pair=pair,
         rule=rule,
         draft_length=program.draft_length,
         length=program.length,
-        runs=(Run(program.seed, int(first_trial), int(first_trial + trials)),),
+        runs=(Run(program.seed, first_trial, first_trial + trials),),
         data=data,
         joint_length=program.joint_length,
         backend=f"{name}, {workers} thread{'s' if workers > 1 else ''} ({reason})",
@@ -144,10 +144,10 @@ def draw_tokens(
     """
     from simkit.sampling.program import compile_program
 
-    _check_range(trials, first_trial)
+    trials, first_trial = _check_range(trials, first_trial)
     program = compile_program(pair, rule, draft_length=draft_length, length=length, seed=seed)
-    tokens = np.full((trials, length), -1, dtype=np.int32)
-    counts = Counts.zeros(pair, draft_length, program.joint_length)
+    tokens = np.full((trials, program.length), -1, dtype=np.int32)
+    counts = Counts.zeros(pair, program.draft_length, program.joint_length)
     find_backend(choose_backend(backend)[0])(program, first_trial, trials, counts, tokens)
     return tokens
 
@@ -188,18 +188,18 @@ def find_backend(name: str) -> Backend:
     return run
 
 
-def _check_range(trials: int, first_trial: int) -> None:
-    whole_number(trials, "trials", 1)
-    whole_number(first_trial, "first_trial", 0)
+def _check_range(trials: int, first_trial: int) -> tuple[int, int]:
+    trials, first_trial = whole_number(trials, "trials", 1), whole_number(first_trial, "first_trial", 0)
     if first_trial + trials > 2**62:
         raise InputError(f"first_trial={first_trial} with trials={trials}; trials are numbered 0 to 2**62")
+    return trials, first_trial
 
 
-def _check_room(trials: int, draft_length: int, length: int) -> None:
+def _check_room(trials: int, program: Program) -> None:
     """Refuse runs whose sums of squares could outgrow 64 bits: a trial judges at most 2 L + K drafts."""
-    if trials * (2 * int(length) + int(draft_length)) ** 2 >= 2**63:
+    if trials * (2 * program.length + program.draft_length) ** 2 >= 2**63:
         raise InputError(
-            f"trials={trials} of length={length} could overflow the sums of squares over trials; "
+            f"trials={trials} of length={program.length} could overflow the sums of squares over trials; "
             "draw fewer trials, or shorter ones"
         )
 

@@ -68,7 +68,11 @@ class Counts:
 
 
 class Estimate(NamedTuple):
-    """A measured ratio with its standard error, clustered by trial."""
+    """A measured ratio with its standard error, clustered by trial.
+
+    Trials are taken as draws of one law; where several requests share them out evenly, that overstates the
+    error, and intervals are wider than they need be.
+    """
 
     value: float
     standard_error: float

@@ -1,8 +1,10 @@
 """Dirichlet-mixture e-values: evidence against "these counts are draws from p" that is exact at any n.
 
 The e-value averages the likelihood ratio over laws drawn from a Dirichlet distribution around p. Under the
-null its expectation is 1 whatever the sample size, so P(E >= 1/alpha) <= alpha (Markov), and P(ever E >=
-1/alpha) <= alpha while draws come in (Ville): no asymptotics, no pooling, and looking often costs nothing.
+null its expectation is 1 whatever the sample size, so P(E >= 1/alpha) <= alpha (Markov): no asymptotics, no
+pooling. While draws come in, P(ever E >= 1/alpha) <= alpha (Ville) holds at concentrations that stay as they
+are; one that is planned anew at each look makes a new e-value each time, and then only single looks keep the
+rate.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simkit.errors import InputError
+from simkit.laws.checks import whole_number
 from simkit.sampling.tally import Tally
 from simkit.stats import (
     Evidence,
@@ -73,14 +74,13 @@ class Plan:
     ks_states: int = 2
 
     def __post_init__(self) -> None:
-        for name in ("false_alarm", "miss"):
+        for name in ("false_alarm", "miss", "tolerance"):
             value = getattr(self, name)
-            if not 0.0 < value < 1.0:
+            if not isinstance(value, int | float) or not 0.0 < value < 1.0:
                 raise InputError(f"{name}={value!r}; it must lie strictly between 0 and 1")
-        if not 0.0 < self.tolerance <= 0.5:
+        if self.tolerance > 0.5:
             raise InputError(f"tolerance={self.tolerance!r}; it must be above 0 and at most 0.5")
-        if self.ks_states < 0:
-            raise InputError(f"ks_states={self.ks_states!r}; it must be 0 or more")
+        whole_number(self.ks_states, "ks_states", 0)
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,9 @@ class Verdict:
         Their p-values after Holm's correction.
     impossible : int
         Emitted tokens that the target gives weight 0.
-    samples, needed : int
-        Tokens drawn, and tokens that a PASS needs under the plan.
+    samples, informative, needed : int
+        Tokens drawn; expected tokens that can speak against a fault (those of states with two possible tokens
+        or more, less the first of each state, which any law may give); and how many of these a PASS needs.
     plan : Plan
         The plan.
 
@@ -122,6 +123,7 @@ class Verdict:
     adjusted: tuple[float, ...]
     impossible: int
     samples: int
+    informative: int
     needed: int
     plan: Plan
 
@@ -180,8 +182,11 @@ def judge(tally: Tally, plan: Plan | None = None) -> Verdict:
     impossible = int(tally.counts[law == 0.0].sum())
     found = weigh(tally, visits, plan.false_alarm)
     tests = _tests(tally, visits, plan.ks_states)
-    needed = _needed(law, len(found.components), plan)
-    status, reason = _decide(impossible, found, tally.tokens, needed, plan)
+    needed, informative = (
+        _needed(law, len(found.components), plan),
+        min(_informative(law, visits), tally.tokens),
+    )
+    status, reason = _decide(impossible, found, tally.tokens, informative, needed, plan)
     return Verdict(
         status=status,
         reason=reason,
@@ -190,6 +195,7 @@ def judge(tally: Tally, plan: Plan | None = None) -> Verdict:
         adjusted=tuple(holm([test.p_value for test in tests])),
         impossible=impossible,
         samples=tally.tokens,
+        informative=informative,
         needed=needed,
         plan=plan,
     )
@@ -257,7 +263,20 @@ def _needed(law: NDArray[np.float64], components: int, plan: Plan) -> int:
     return samples_needed(plan.tolerance, cells, plan.false_alarm, plan.miss, components=components)
 
 
-def _decide(impossible: int, found: Evidence, samples: int, needed: int, plan: Plan) -> tuple[Status, str]:
+def _informative(law: NDArray[np.float64], visits: NDArray[np.float64]) -> int:
+    """Return how many of the expected draws can carry evidence; all of them where nothing is random.
+
+    The first draw of a state has an e-value of exactly 1, and so has every draw of a single possible token.
+    """
+    random = (law > 0).sum(axis=1) > 1
+    if not random.any():
+        return int(visits.sum())
+    return int(np.maximum(visits[random] - 1.0, 0.0).sum())
+
+
+def _decide(
+    impossible: int, found: Evidence, samples: int, informative: int, needed: int, plan: Plan
+) -> tuple[Status, str]:
     if impossible:
         return Status.FAIL, f"{impossible} of {samples} tokens have target weight 0"
     if found.rejects(plan.false_alarm):
@@ -265,9 +284,10 @@ def _decide(impossible: int, found: Evidence, samples: int, needed: int, plan: P
             f"log e-value {found.log_e:.4g} at {samples} tokens; a right sampler reaches "
             f"{threshold(plan.false_alarm):.4g} with probability at most {plan.false_alarm:g}"
         )
-    if samples < needed:
+    if informative < needed:
         return Status.INCONCLUSIVE, (
-            f"{samples} tokens show nothing, but a fault of total variation {plan.tolerance:g} needs {needed}"
+            f"{samples} tokens show nothing; to see a fault of total variation {plan.tolerance:g} takes "
+            f"{needed} that can show one, and {informative} can"
         )
     return Status.PASS, (
         f"not rejected at {samples} tokens; an even fault of total variation {plan.tolerance:g} would have "

@@ -54,13 +54,30 @@ def test_pass_begins_exactly_at_the_needed_tokens(made_up: MakeTally) -> None:
     # Turns red when samples and needed are compared the wrong way round or off by one.
     plan = Plan(tolerance=0.1)
     needed = samples_needed(0.1, 2, plan.false_alarm, plan.miss)
-    for tokens, status in [(needed, Status.PASS), (needed - 1, Status.INCONCLUSIVE)]:
+    for tokens, status in [(needed + 1, Status.PASS), (needed, Status.INCONCLUSIVE)]:
+        # the first draw of a state says nothing: any law may give it
         verdict = judge(made_up(COIN, [[tokens // 2, tokens - tokens // 2]], trials=tokens), plan)
         assert (verdict.needed, verdict.status) == (needed, status)
 
 
 def test_no_token_at_all_is_no_pass(made_up: MakeTally) -> None:
-    assert judge(made_up(COIN, [[0, 0]], trials=10)).status is Status.INCONCLUSIVE
+    for trials in (10, 10**9):
+        assert judge(made_up(COIN, [[0, 0]], trials=trials)).status is Status.INCONCLUSIVE
+
+
+def test_states_met_once_are_no_evidence(seed: int) -> None:
+    # 5,000 states, one draw each: the e-value is 1 whatever is drawn, so no number of tokens may pass.
+    many = Pair.from_weights(np.tile([1, 1], (5000, 1)), np.tile([1, 0], (5000, 1)))
+    tally = simulate(many, "replace-from-target", draft_length=1, length=5000, trials=1, seed=seed)
+    verdict = judge(tally, Plan(tolerance=0.25))
+    assert (verdict.status, verdict.informative) == (Status.INCONCLUSIVE, 0)
+
+
+def test_states_of_one_possible_token_are_no_evidence(seed: int) -> None:
+    # One random draw a decode among a thousand: the others cannot carry a fault of total variation 0.01.
+    pair = Pair(np.array([[1, 1], [1, 0]]), [0, 1], [[0], [1]], [[1], [1]], [0])
+    verdict = judge(simulate(pair, draft_length=1, length=1000, trials=300, seed=seed))
+    assert (verdict.status, verdict.informative) == (Status.INCONCLUSIVE, 299)
 
 
 def test_one_impossible_token_fails_without_statistics(made_up: MakeTally) -> None:
