@@ -233,13 +233,14 @@ def draw(
     stop = threading.Event()
 
     def work() -> Counts:
+        own = program.private() if workers > 1 else program
         counts = Counts.zeros(pair, k, program.joint_length)
         while not stop.is_set():
             with lock:
                 chunk = next(chunks, None)
             if chunk is None:
                 break
-            backend(program, *chunk, counts)
+            backend(own, *chunk, counts)
             with lock:
                 done[0] += chunk[1]
         return counts

@@ -116,3 +116,17 @@ def test_numbers_from_numpy_are_numbers():
     program = compile_program(PAIR, draft_length=np.int64(2), length=np.uint8(3), seed=np.int32(4))
     assert isinstance(program, Program)
     assert program.key == compile_program(PAIR, draft_length=2, length=3, seed=4).key
+
+
+def test_a_private_program_draws_the_same_from_tables_of_its_own():
+    # Red when a thread would read another's lines, or another law.
+    program = compile_program(Pair.from_weights([3, 2, 1], [1, 2, 3]), draft_length=2, length=5, seed=1)
+    own = program.private()
+    for one, other in (
+        (program.propose.packed, own.propose.packed),
+        (program.replace.packed, own.replace.packed),
+        (program.accept.top, own.accept.top),
+    ):
+        assert np.array_equal(one, other)
+        assert not np.shares_memory(one, other)
+    assert own.key == program.key
