@@ -130,3 +130,8 @@ def test_a_private_program_draws_the_same_from_tables_of_its_own():
         assert np.array_equal(one, other)
         assert not np.shares_memory(one, other)
     assert own.key == program.key
+
+
+def test_large_tables_are_shared():
+    program = compile_program(make_pair("zipf", vocabulary=70_000), draft_length=1, length=1, seed=1)
+    assert program.private() is program
