@@ -7,10 +7,10 @@ Expectation: The token rule is lossless (Leviathan et al. 2023, appendix A.1), s
 around 1 and its z-scores follow the standard normal law. A rule that replaces refused drafts from p
 instead of the residual emits min(p, q) + TV p, and the same tests on as many samples reject it.
 
-Finding: In 185 million samples the token rule passes 50 of 50 runs: the largest log e-value is 3.0,
-where 13.8 rejects. The broken rule is rejected in 18 of 18 runs, with log e-values of 299 and more.
-Where the draft makes its fault smaller than the tolerance of 0.01, it goes unseen in 4 of 8 runs: a pass
-says how large a fault would have been seen, not that there is none.
+Finding: In 338 million samples the token rule passes 50 of 50 runs: the largest log e-value is 1.4, where
+13.8 rejects. The broken rule is rejected in 18 of 18 runs, with log e-values of 533 and more. Where the
+draft makes its fault smaller than the tolerance of 0.01, it is not rejected in 5 of 8 runs: a pass says that
+the law is within the tolerance, not that it is the target's.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ LENGTH = 32
 TOLERANCE = 0.01
 REJECTS = threshold(FALSE_ALARM)
 
-# Pair, options, decodes, draft lengths. Each run has more tokens than a PASS at the tolerance needs.
+# Pair, options, decodes, draft lengths. Each run has more tokens than a PASS at the tolerance needs: the
+# right rule is certified but for one run in a million.
 SWEEP: tuple[tuple[str, Mapping[str, int | float], int, tuple[int, ...]], ...] = (
     ("zipf", {"vocabulary": 8}, 125_000, (1, 2, 4, 8)),
     ("dirichlet", {"vocabulary": 64}, 125_000, (1, 2, 4, 8)),
@@ -49,7 +50,7 @@ SWEEP: tuple[tuple[str, Mapping[str, int | float], int, tuple[int, ...]], ...] =
     ("tempered-copy", {"vocabulary": 1000}, 75_000, (1, 2, 4, 8)),
     ("dirichlet", {"vocabulary": 8192}, 150_000, (1, 4, 16)),
     ("zipf", {"vocabulary": 32768}, 250_000, (1, 4, 16)),
-    ("ngram", {}, 300_000, (1, 4, 8)),
+    ("ngram", {}, 1_900_000, (1, 4, 8)),
 )
 
 CONTROL_LENGTHS = (1, 4)
@@ -159,8 +160,8 @@ def finding(rows: Sequence[Result]) -> str:
         f"log e-value is {column(good, 'log_e').max():.1f}, where {REJECTS:.1f} rejects. The broken rule "
         f"is rejected in {failed} of {len(bad)} runs, with log e-values of "
         f"{column(bad, 'log_e').min():.0f} and more. Where the draft makes its fault smaller than the "
-        f"tolerance of {TOLERANCE:g}, it goes unseen in {missed} of {len(hidden)} runs: a pass says how "
-        "large a fault would have been seen, not that there is none."
+        f"tolerance of {TOLERANCE:g}, it is not rejected in {missed} of {len(hidden)} runs: a pass says that "
+        "the law is within the tolerance, not that it is the target's."
     )
 
 
@@ -170,10 +171,10 @@ def blocks(rows: Sequence[Result]) -> Sequence[Block]:
         Text(
             f"Each run decodes {LENGTH} tokens at a time; all emitted tokens are counted, kept drafts, "
             "replacements and bonus tokens alike. The e-value decides: a right sampler reaches a log "
-            f"e-value of {REJECTS:.1f} with probability {_power(FALSE_ALARM)} at most, and a run passes "
-            f"only if it is long enough to see a fault of total variation {TOLERANCE:g}. Chi-square and "
-            "Kolmogorov-Smirnov tests for discrete laws stand beside it; their p-values are Holm's, over "
-            "the tests of a run."
+            f"e-value of {REJECTS:.1f} with probability {_power(FALSE_ALARM)} at most. A run passes only if "
+            "an upper confidence bound (0.999) certifies that the total variation between the sampler's law "
+            f"and the target's is at most {TOLERANCE:g} a token. Chi-square and Kolmogorov-Smirnov tests for "
+            "discrete laws stand beside; their p-values are Holm's, over the tests of a run."
         ),
         _z_picture(rows),
         _pair_picture(rows),
@@ -184,8 +185,9 @@ def blocks(rows: Sequence[Result]) -> Sequence[Block]:
             "A near copy at total variation 0.01 hardly ever refuses a draft. Where the draft takes the "
             "same share from nearly all tokens (the uniform target; a draft so far away that its gains "
             "lie on one token), the residual is nearly p itself, and drawing from p is nearly right. "
-            "These runs are kept to show what a pass does not say.",
-            heading="Faults too small to see",
+            "These runs are kept to show what a pass does not say: the fault is there, within the "
+            "tolerance.",
+            heading="Faults within the tolerance",
         ),
         _table(too_small(rows), "The broken rule where its law is off by less than the tolerance."),
     ]
@@ -278,6 +280,7 @@ def _table(rows: Sequence[Result], caption: str) -> Table:
         "KS id p",
         "KS rank p",
         "log e",
+        "TV ≤",
         "verdict",
     )
     note = (
@@ -295,6 +298,7 @@ def _line(row: Result) -> list[str | int | float | Badge]:
         int(row["tokens"]) / 1e6,
         *(_p_value(row, word) for word in ("chi-square", "id order", "rank order")),
         _two_decimals(float(row["log_e"])),
+        float(f"{float(row['tv_bound']):.2g}"),
         _status(row),
     ]
 
@@ -321,7 +325,7 @@ def _status(row: Result) -> Badge:
     """Return the verdict on the row's sampler."""
     if row["status"] == "PASS":
         return Badge("pass", f"at {TOLERANCE:g}")
-    return Badge("fail", "rejected") if row["status"] == "FAIL" else Badge("inconclusive", "too short")
+    return Badge("fail", "rejected") if row["status"] == "FAIL" else Badge("inconclusive", "neither")
 
 
 def _power(value: float) -> str:

@@ -3,7 +3,7 @@
 >>> import simkit
 >>> pair = simkit.Pair.from_rows(target=[0.5, 0.3, 0.2], draft=[0.2, 0.3, 0.5])
 >>> tally = simkit.simulate(pair, trials=100_000, seed=1)
->>> simkit.judge(tally).status.name
+>>> simkit.judge(tally).outcome
 'PASS'
 """
 
@@ -22,24 +22,30 @@ if TYPE_CHECKING:
     from simkit.sampling.tally import Tally as Tally
     from simkit.sampling.trace import Trace as Trace
     from simkit.sampling.trace import trace as trace
-    from simkit.verify.judge import Plan as Plan
-    from simkit.verify.judge import Status as Status
-    from simkit.verify.judge import Verdict as Verdict
+    from simkit.verify.check import check as check
+    from simkit.verify.compare import compare as compare
     from simkit.verify.judge import judge as judge
+    from simkit.verify.plan import Plan as Plan
+    from simkit.verify.stream import judge_stream as judge_stream
+    from simkit.verify.tokens import judge_tokens as judge_tokens
+    from simkit.verify.verdict import Verdict as Verdict
 
 __version__ = "0.1.0"
 
 # Imported when first used: `import simkit` must not pay for Numba or SciPy.
 _HOMES = {
     "Pair": "simkit.laws.pair",
-    "Plan": "simkit.verify.judge",
+    "Plan": "simkit.verify.plan",
     "Row": "simkit.laws.rows",
-    "Status": "simkit.verify.judge",
     "Tally": "simkit.sampling.tally",
     "Trace": "simkit.sampling.trace",
-    "Verdict": "simkit.verify.judge",
+    "Verdict": "simkit.verify.verdict",
+    "check": "simkit.verify.check",
+    "compare": "simkit.verify.compare",
     "draw_tokens": "simkit.sampling.simulate",
     "judge": "simkit.verify.judge",
+    "judge_stream": "simkit.verify.stream",
+    "judge_tokens": "simkit.verify.tokens",
     "make_pair": "simkit.laws.named",
     "plot": "simkit.figures.pair",
     "simulate": "simkit.sampling.simulate",

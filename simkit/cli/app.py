@@ -10,9 +10,12 @@ from functools import wraps
 import typer
 
 from simkit.cli.bench import bench
+from simkit.cli.combine import combine
+from simkit.cli.compare import compare
 from simkit.cli.doctor import doctor
 from simkit.cli.experiments import report, run
 from simkit.cli.gate import gate
+from simkit.cli.judge import judge
 from simkit.cli.simulate import simulate
 
 app = typer.Typer(
@@ -48,5 +51,5 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
     return guarded
 
 
-for command in (simulate, run, report, gate, bench, doctor):
+for command in (simulate, judge, compare, combine, gate, run, report, bench, doctor):
     app.command()(_guarded(command))

@@ -23,17 +23,19 @@ def bench(
     """
     from simkit.sampling.bench import bench_decode, bench_memory, bench_rows
     from simkit.sampling.simulate import progress_line
+    from simkit.verify.bench import bench_judge
 
     document: dict[str, object] = {}
     rows = bench_rows(samples=samples, repeats=repeats, progress=progress_line("single position", "sizes"))
     decode = bench_decode(samples, progress=progress_line("decodes", "pairs"))
-    document |= {"rows": rows, "decode": decode}
+    verdicts = bench_judge(progress=progress_line("verdicts", "cases"))
+    document |= {"rows": rows, "decode": decode, "judge": verdicts}
     if memory:
         document["memory"] = bench_memory(progress=progress_line("10^9 samples", "samples"))
     if as_json:
         print_json(document)
         return
-    for title, table in (("single position", rows), ("decodes", decode)):
+    for title, table in (("single position", rows), ("decodes", decode), ("verdicts", verdicts)):
         print(f"\n{title}")
         print_table([tuple(table[0]), *(tuple(str(value) for value in row.values()) for row in table)])
     if memory:

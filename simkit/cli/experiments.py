@@ -12,8 +12,11 @@ from simkit.cli.output import JSON, print_json
 from simkit.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from simkit.report.experiment import Experiment
     from simkit.sampling.simulate import Progress
-    from simkit.sweeps.task import Task
+    from simkit.sweeps.task import Work
 
 FOLDER = Annotated[Path, typer.Option("--experiments", help="Folder of the experiment files.")]
 REPORTS = Annotated[Path, typer.Option("--reports", help="Folder of results and pages.")]
@@ -23,7 +26,9 @@ def run(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="EXPERIMENT", help="Which experiments.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Run every experiment.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Run every experiment but the long ones.")
+    ] = False,
     experiments: FOLDER = Path("experiments"),
     reports: REPORTS = Path("reports"),
     as_json: Annotated[bool, JSON] = False,
@@ -31,15 +36,18 @@ def run(
     """Draw experiments and store their results, one row a task.
 
     A run that was interrupted goes on where it stopped; a finished one is drawn anew. The rows are the same
-    on every machine.
+    on every machine. Experiments that take minutes are run by their names only.
     """
     from simkit.report.experiment import load_experiments
     from simkit.sweeps.run import run_tasks
 
     if bool(names) == everything:
         raise InputError("name the experiments to run, or say --all")
+    chosen = load_experiments(experiments, names or [])
+    if everything:
+        chosen = _without_long(chosen)
     done = []
-    for experiment in load_experiments(experiments, names or []):
+    for experiment in chosen:
         path = experiment.results(reports)
         rows = run_tasks(experiment.sweep(), path, _progress(experiment.name))
         done.append({"experiment": experiment.name, "rows": len(rows), "results": str(path)})
@@ -50,6 +58,17 @@ def run(
             print(f"{entry['experiment']}: {entry['rows']} rows in {entry['results']}")
 
 
+def _without_long(experiments: Sequence[Experiment]) -> list[Experiment]:
+    """Return the experiments that are not long, and say on stderr how to run those that are."""
+    long = [experiment.name for experiment in experiments if experiment.long]
+    if long:
+        print(
+            f"left out, as they take minutes: {', '.join(long)}; run them with: simkit run {' '.join(long)}",
+            file=sys.stderr,
+        )
+    return [experiment for experiment in experiments if not experiment.long]
+
+
 class _progress:  # noqa: N801 - reads as the function it is
     """Say on stderr which task of how many is running, and how long the rest may take."""
 
@@ -58,7 +77,7 @@ class _progress:  # noqa: N801 - reads as the function it is
 
         self.name, self.line = name, progress_line(name, "tasks")
 
-    def __call__(self, done: int, total: int, task: Task) -> Progress | None:
+    def __call__(self, done: int, total: int, task: Work) -> Progress | None:
         self.line(done, total)
         return None
 

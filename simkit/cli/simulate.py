@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from simkit.cli.output import EXIT, JSON, print_json, print_pairs, verdict_json
+from simkit.cli.output import EXIT, JSON, print_json, print_pairs
 
 
 def simulate(
@@ -21,43 +21,58 @@ def simulate(
     draft_length: Annotated[int, typer.Option(help="Drafts K for one target call, 1 to 64.")] = 4,
     length: Annotated[int, typer.Option(help="Tokens of a decode.")] = 16,
     trials: Annotated[int, typer.Option(help="Number of decodes.")] = 1_000_000,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Instead of trials: draw until the verdict stands, at most 1e8 samples, or 60s."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
     backend: Annotated[str, typer.Option(help="numba, numpy, reference or auto.")] = "auto",
     threads: Annotated[int | None, typer.Option(help="Threads for numba. [default: all cores]")] = None,
-    tolerance: Annotated[float, typer.Option(help="Total variation a run must see before it passes.")] = 0.01,
+    tolerance: Annotated[float, typer.Option(help="Total variation per token that a pass certifies.")] = 0.01,
     as_json: Annotated[bool, JSON] = False,
 ) -> None:
     """Draw speculative samples from a pair and test them against the target law.
 
     Prints acceptance beside theory, chi-square and KS tests, the log e-value that decides, and a digest
-    of the counts that does not depend on backend or threads. The exit code is the verdict's: 0 pass, 1 fail,
-    3 not enough samples to see a fault of the tolerated size.
+    of the counts that does not depend on backend or threads. The exit code is the verdict's: 0 pass (the
+    total variation is certified to be within the tolerance), 1 fail, 3 not enough samples for either.
 
     Example: simkit simulate --pair zipf --vocab 1000 --tv 0.3 --draft-length 4 --trials 1000000
+    Example: simkit simulate --pair ngram --budget 60s
     """
     from simkit.rules.acceptance import expected_calls
-    from simkit.sampling.simulate import progress_line
-    from simkit.sampling.simulate import simulate as draw
+    from simkit.sampling.simulate import Progress, progress_line
+    from simkit.sampling.simulate import simulate as draw_tally
+    from simkit.sampling.tally import Tally
     from simkit.sweeps.task import Task
     from simkit.verify.judge import Plan, judge
+    from simkit.verify.sequential import Budget, judge_until
 
     plan = Plan(tolerance=tolerance)
     options = {"vocabulary": vocab, "total_variation": tv}
     given = {name: value for name, value in options.items() if value is not None}
     laws = Task(pair, given, target_temperature, draft_temperature).make_pair()
-    tally = draw(
-        laws,
-        rule,
-        draft_length=draft_length,
-        length=length,
-        trials=trials,
-        seed=seed,
-        backend=backend,
-        threads=threads,
-        progress=progress_line("drawing"),
-    )
+
+    def draw(first: int, count: int, progress: Progress | None) -> Tally:
+        return draw_tally(
+            laws,
+            rule,
+            draft_length=draft_length,
+            length=length,
+            trials=count,
+            seed=seed,
+            first_trial=first,
+            backend=backend,
+            threads=threads,
+            progress=progress,
+        )
+
+    if budget is None:
+        tally = draw(0, trials, progress_line("drawing"))
+        verdict = judge(tally, plan=plan)
+    else:
+        *_, (tally, verdict) = judge_until(draw, length, Budget.parse(budget), plan, progress_line)
     theory = expected_calls(laws, rule, draft_length=draft_length, length=length)
-    verdict = judge(tally, plan)
     measured = {
         "acceptance": (tally.acceptance, theory.acceptance),
         "tokens_per_call": (tally.tokens_per_call, theory.tokens_per_call),
@@ -71,7 +86,7 @@ def simulate(
                     "rule": rule,
                     "draft_length": draft_length,
                     "length": length,
-                    "trials": trials,
+                    "trials": tally.trials,
                     "seed": seed,
                     "target_temperature": target_temperature,
                     "draft_temperature": draft_temperature,
@@ -89,9 +104,9 @@ def simulate(
                     }
                     for name, (estimate, expected) in measured.items()
                 },
-                "log_e_value": verdict.evidence.log_e,
-                **{key: value for key, value in verdict_json(verdict).items() if key == "tests"},
-                "verdict": verdict_json(verdict),
+                "log_e_value": verdict.log_evidence,
+                "tests": verdict.record()["tests"],
+                "verdict": verdict.record(),
             }
         )
     else:
@@ -100,4 +115,4 @@ def simulate(
             for name, (_, expected) in measured.items()
         ]
         print_pairs([*((k, str(v)) for k, v in tally.summary().items()), *theories, *verdict.rows()])
-    raise typer.Exit(EXIT[verdict.status])
+    raise typer.Exit(EXIT[verdict.outcome])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -336,15 +336,7 @@ class Pair:
         >>> Pair.from_rows(target=[[0.5, 0.5], [1.0, 0.0]], draft=[[0.5, 0.5], [0.5, 0.5]]).expected_visits(3)
         array([1., 2.])
         """
-        if self.states == 1 and self.end is None:
-            return np.array([float(length)])
-        mass, visits = self.start(), np.zeros(self.states)
-        for _ in range(length):
-            if self.end is not None:
-                mass[self.end] = 0.0
-            visits += mass
-            mass = self.step(mass, self.target_probabilities)
-        return visits
+        return _expected_visits(self, length)
 
     def joint_law(self, length: int) -> NDArray[np.float64]:
         """Return the target's joint law of the first `length` tokens for each request.
@@ -408,3 +400,18 @@ def _index(values: ArrayLike, field: str) -> Index:
     if array.size and np.abs(array.astype(np.float64)).max() > _LARGEST_INDEX:
         raise InputError(f"{field} has an entry that is no number of a row or state: {array.max()}")
     return array.astype(np.int32)
+
+
+@lru_cache(maxsize=8)
+def _expected_visits(pair: Pair, length: int) -> NDArray[np.float64]:
+    """Return `Pair.expected_visits`, kept: a run that is judged at every look asks for them at every look."""
+    if pair.states == 1 and pair.end is None:
+        return np.array([float(length)])
+    mass, visits = pair.start(), np.zeros(pair.states)
+    for _ in range(length):
+        if pair.end is not None:
+            mass[pair.end] = 0.0
+        visits += mass
+        mass = pair.step(mass, pair.target_probabilities)
+    visits.setflags(write=False)
+    return visits

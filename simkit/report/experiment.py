@@ -4,6 +4,9 @@ The file's docstring has three parts, each led by its word: ``Question:``, ``Exp
 Its functions are ``tasks()``, the sweep; ``blocks(rows)``, the tables and pictures; ``badges(rows)``, the
 verdicts; and ``finding(rows)``, what was found in a sentence, computed from the rows. The docstring states
 the same finding for those who read the code, and a test holds the two together.
+
+Two names are read if they are there: ``PLACE``, where in the report the page stands, and ``LONG``, for an
+experiment that takes minutes and so is run by its name only.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import Any
 from simkit.errors import InputError, MissingExtraError, SimkitError, StoreError, UnknownNameError
 from simkit.report.document import Badge, Block, Page
 from simkit.sweeps.store import read_rows
-from simkit.sweeps.task import Result, Task
+from simkit.sweeps.task import Result, Work
 
 FUNCTIONS = ("tasks", "blocks", "badges", "finding")
 PARTS = ("Question", "Expectation", "Finding")
@@ -42,7 +45,7 @@ class Experiment:
         The first line of its docstring.
     parts : mapping of str to str
         Question, expectation and finding, as the docstring states them.
-    tasks : callable () -> sequence of Task
+    tasks : callable () -> sequence of Work
         The sweep.
     blocks : callable (rows) -> sequence of Block
         The page's tables and pictures.
@@ -52,16 +55,19 @@ class Experiment:
         The finding, from the rows.
     place : int
         Where in the report it stands: the file's ``PLACE``, smallest first; those without come last.
+    long : bool
+        Whether it is left out when all experiments are run: the file's ``LONG``.
     """
 
     name: str
     title: str
     parts: Mapping[str, str]
-    tasks: Callable[[], Sequence[Task]]
+    tasks: Callable[[], Sequence[Work]]
     blocks: Callable[[Sequence[Result]], Sequence[Block]]
     badges: Callable[[Sequence[Result]], Sequence[Badge]]
     finding: Callable[[Sequence[Result]], str]
     place: int = LAST
+    long: bool = False
 
     def results(self, reports: Path) -> Path:
         """Return the file of the experiment's rows under a reports folder."""
@@ -90,11 +96,14 @@ class Experiment:
         except (KeyError, TypeError) as error:
             raise _explained(f"the page of experiments/{self.name}.py cannot be made", error) from error
 
-    def sweep(self) -> list[Task]:
-        """Return the tasks of the experiment; raise `InputError` where there is none, or no `Task`."""
+    def sweep(self) -> list[Work]:
+        """Return the tasks of the experiment; raise `InputError` where there is none, or no `Work`."""
         tasks = list(self._call("tasks"))
-        if not tasks or not all(isinstance(task, Task) for task in tasks):
-            raise InputError(f"tasks() of experiments/{self.name}.py must return one Task or more")
+        if not tasks or not all(_is_work(task) for task in tasks):
+            raise InputError(
+                f"tasks() of experiments/{self.name}.py must return one Task or more, or objects of your own "
+                "with `identity` and `perform(progress)`"
+            )
         return tasks
 
     def _call(self, function: str, *arguments: object) -> Any:
@@ -112,6 +121,10 @@ class Experiment:
                 f"{path} holds other tasks than experiments/{self.name}.py asks for; "
                 f"draw them anew with: simkit run {self.name}"
             )
+
+
+def _is_work(task: object) -> bool:
+    return isinstance(task, Work) and not isinstance(task, type)
 
 
 def _provenance(name: str, rows: Sequence[Result]) -> dict[str, str | int | float]:
@@ -182,10 +195,12 @@ def load_experiment(path: Path) -> Experiment:
         )
     title, parts = _read_docstring(path, module.__doc__ or "")
     functions = {name: getattr(module, name) for name in FUNCTIONS}
-    place = getattr(module, "PLACE", LAST)
+    place, long = getattr(module, "PLACE", LAST), getattr(module, "LONG", False)
     if not isinstance(place, int):
         raise InputError(f"PLACE of {path} is {place!r}; it needs a whole number")
-    return Experiment(name=path.stem, title=title, parts=parts, **functions, place=place)
+    if not isinstance(long, bool):
+        raise InputError(f"LONG of {path} is {long!r}; it needs True or False")
+    return Experiment(name=path.stem, title=title, parts=parts, **functions, place=place, long=long)
 
 
 def _import(path: Path) -> ModuleType:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -9,17 +11,44 @@ from simkit.errors import InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 _SUM_TOLERANCE = 1e-9
+_MOST_COUNTS = 2**62
 
 
-def as_probabilities(probabilities: ArrayLike) -> Floats:
+class HasProbabilities(Protocol):
+    """Anything that carries its probabilities, such as `simkit.laws.rows.Row`."""
+
+    @property
+    def probabilities(self) -> Floats:
+        """The law as float64."""
+
+
+Law = ArrayLike | HasProbabilities
+
+
+def _as_array(name: str, values: Any) -> NDArray[Any]:
+    """Return values as an array of numbers; strings, complex numbers and ragged lists are turned away."""
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind == "O":  # fractions and Python's long integers
+            given = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name} are not numbers in rows of one length; give an array of numbers.") from None
+    if given.dtype.kind not in "fiub":
+        raise InputError(f"{name} have dtype {given.dtype}; needed: real numbers.")
+    return given
+
+
+def as_probabilities(probabilities: Law) -> Floats:
     """Return probabilities as float64 rows, (V,) or (S, V), whose sums are 1 to the last bit or two.
 
     Rows are divided by their sum even inside the tolerance: at n = 1e10 draws a sum that is off by 1e-9 moves
     a log e-value by 10.
     """
-    rows = np.asarray(probabilities, dtype=np.float64)
+    given = getattr(probabilities, "probabilities", probabilities)
+    rows = _as_array("probabilities", given).astype(np.float64)
     if rows.ndim not in (1, 2) or rows.size == 0:
         raise InputError(
             f"probabilities have shape {rows.shape}; needed: one row (V,) or a row a state (S, V)."
@@ -45,7 +74,7 @@ def _check_sums(sums: Floats) -> None:
         )
 
 
-def as_row(probabilities: ArrayLike) -> Floats:
+def as_row(probabilities: Law) -> Floats:
     """Return one row of probabilities, shape (V,)."""
     row = as_probabilities(probabilities)
     if row.ndim != 1:
@@ -57,7 +86,10 @@ def as_row(probabilities: ArrayLike) -> Floats:
 
 def as_counts(counts: ArrayLike, shape: tuple[int, ...]) -> Ints:
     """Return counts as int64 of the given shape; floats are taken only if they are whole numbers."""
-    given = np.asarray(counts)
+    try:
+        given = np.asarray(counts)
+    except ValueError:
+        raise InputError("counts are rows of different lengths; give one count a token.") from None
     if given.shape != shape:
         raise InputError(
             f"counts have shape {given.shape} and probabilities {shape}; give both the same shape."
@@ -66,23 +98,49 @@ def as_counts(counts: ArrayLike, shape: tuple[int, ...]) -> Ints:
         raise InputError(
             f"counts have dtype {given.dtype}; needed: whole numbers >= 0 (np.bincount gives them)."
         )
-    if not np.isfinite(given).all() or (given < 0).any() or (given != np.floor(given)).any():
-        raise InputError(
-            "counts hold a negative, fractional or non-finite number; pass counts, not frequencies."
-        )
+    if given.dtype.kind == "f":
+        _check_whole(given)
+    elif given.dtype.kind == "i" and int(given.min()) < 0:
+        raise InputError(f"counts hold the negative number {int(given.min())}; pass whole numbers >= 0.")
+    total = float(given.sum(dtype=np.float64))
+    if total > _MOST_COUNTS:
+        raise InputError(f"counts sum to {total:.4g}; needed: a total of at most 2**62.")
     return given.astype(np.int64)
 
 
-def as_pair(counts: ArrayLike, probabilities: ArrayLike) -> tuple[Ints, Floats]:
+def _check_whole(given: NDArray[Any]) -> None:
+    """Raise unless floats are whole numbers >= 0; frequencies are called by their name."""
+    if np.isfinite(given).all() and (given >= 0).all():
+        if (given == np.floor(given)).all():
+            return
+        if (given <= 1).all() and np.allclose(given.sum(axis=-1), 1.0, rtol=0.0, atol=1e-3):
+            raise InputError(
+                "counts lie between 0 and 1 and sum to 1: these look like frequencies; multiply by the "
+                "number of draws or pass the counts, not frequencies."
+            )
+    raise InputError("counts hold a negative, fractional or non-finite number; pass counts, not frequencies.")
+
+
+def as_pair(counts: ArrayLike, probabilities: Law) -> tuple[Ints, Floats]:
     """Return counts (int64) and probabilities (float64), both (V,) or both (S, V)."""
     rows = as_probabilities(probabilities)
     return as_counts(counts, rows.shape), rows
 
 
+def as_planned(visits: ArrayLike | None, counts: Ints, rows: Floats) -> Floats:
+    """Return the planned visits (S,); None stands for the number of counts, a fixed sample size, for (V,)."""
+    if visits is None and rows.ndim == 2:
+        raise InputError(
+            f"visits=None for counts of shape {counts.shape}; needed: the expected visits of each state. "
+            "The realised visits are random, and cells pooled by them would depend on the counts."
+        )
+    return as_visits(counts.sum() if visits is None else visits, rows)
+
+
 def as_visits(visits: ArrayLike, rows: Floats) -> Floats:
     """Return the planned visits of each state, float64 (S,), for rows (V,) (S = 1) or (S, V)."""
     states = 1 if rows.ndim == 1 else rows.shape[0]
-    planned = np.asarray(visits, dtype=np.float64)
+    planned = _as_array("visits", visits).astype(np.float64)
     if planned.shape != (states,) and not (states == 1 and planned.shape == ()):
         raise InputError(
             f"visits have shape {planned.shape}; needed: one planned number a state, ({states},)."
@@ -92,22 +150,36 @@ def as_visits(visits: ArrayLike, rows: Floats) -> Floats:
     return planned.reshape(states)
 
 
-def as_rate(name: str, value: float) -> float:
-    """Return an error rate strictly between 0 and 1."""
-    if not 0.0 < value < 1.0:
-        raise InputError(f"{name}={value!r}; needed: a rate strictly between 0 and 1, such as 1e-6.")
-    return float(value)
+def _as_number(name: str, value: Any) -> float:
+    """Return one number as a float; text, None and arrays are turned away."""
+    if isinstance(value, str | bytes) or np.ndim(value) != 0:
+        raise InputError(f"{name}={value!r}; needed: one number.")
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name}={value!r}; needed: one number.") from None
+
+
+def as_rate(name: str, value: float, such_as: str = "1e-6") -> float:
+    """Return a rate, an error rate unless the example says otherwise, strictly between 0 and 1."""
+    number = _as_number(name, value)
+    if not 0.0 < number < 1.0:
+        raise InputError(f"{name}={value!r}; needed: a rate strictly between 0 and 1, such as {such_as}.")
+    return number
 
 
 def as_at_least(name: str, value: float, least: float) -> float:
     """Return a finite number that is not below `least`."""
-    if not (np.isfinite(value) and value >= least):
+    number = _as_number(name, value)
+    if not (np.isfinite(number) and number >= least):
         raise InputError(f"{name}={value!r}; needed: a finite number >= {least:g}.")
-    return float(value)
+    return number
 
 
 def as_whole(name: str, value: float, least: int) -> int:
     """Return a whole number that is not below `least`."""
-    if as_at_least(name, value, least) != int(value):
+    as_at_least(name, value, least)
+    # Compared with the value itself: as a float, 2**53 + 1 would not be whole.
+    if int(value) != value:
         raise InputError(f"{name}={value!r}; needed: a whole number >= {least}.")
     return int(value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from simkit.stats._convolve import convolve
 from simkit.stats._input import Floats
 from simkit.stats._ks_plan import Plan, reach
 from simkit.stats._poisson import log_poisson
@@ -54,7 +55,7 @@ def _step(mass: Floats, start: int, mean: float, log_inverse: float) -> tuple[Fl
     low = max(0, int(np.floor(mean - np.sqrt(2.0 * log_inverse * mean))))
     high = int(np.ceil(mean + reach(mean, log_inverse)))
     counts = np.arange(low, high + 1, dtype=np.float64)
-    return np.convolve(mass, np.exp(log_poisson(counts, mean))), start + low
+    return convolve(mass, np.exp(log_poisson(counts, mean))), start + low
 
 
 def _crop(mass: Floats, start: int, mean: float, span: float, most: int) -> tuple[Floats, int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from simkit.stats._convolve import convolve
 from simkit.stats._input import Floats
 from simkit.stats._ks_plan import Plan, reach
 
@@ -54,7 +55,7 @@ def limit_exit(plan: Plan, width: float) -> float:
 def _step(mass: Floats, start: int, variance: float, log_inverse: float) -> tuple[Floats, int]:
     """Return the law after a centred lattice step of the given variance (in cells squared)."""
     kernel = _kernel(variance, log_inverse)
-    return np.convolve(mass, kernel), start - kernel.size // 2
+    return convolve(mass, kernel), start - kernel.size // 2
 
 
 def _kernel(variance: float, log_inverse: float) -> Floats:

@@ -18,13 +18,31 @@ from numpy.typing import ArrayLike
 
 from simkit.errors import InputError
 from simkit.stats._binet import binet
-from simkit.stats._input import Floats, Ints, as_pair, as_rate, as_visits, as_whole
+from simkit.stats._input import Floats, Ints, Mask, as_pair, as_rate, as_visits, as_whole
+from simkit.stats.partitions import partitions
 
 FALSE_ALARM = 1e-6
 
-# Around the best concentration: a quarter of it is for larger faults, four times it for smaller ones.
-_SCALES: Mapping[str, float] = MappingProxyType({"k*/4": 0.25, "k*": 1.0, "4k*": 4.0})
-_BLOCK = 1 << 18
+
+def scales(looks: int = 1) -> dict[str, float]:
+    """Return the multiples of k* that evidence mixes, by name: 4, 1, 1/4, and smaller ones for early looks.
+
+    Around the best concentration a quarter of it is for larger faults, four times it for smaller ones. A run
+    that is looked at `looks` times, at sizes that double, has early sizes whose k* is a fraction of the last.
+
+    Parameters
+    ----------
+    looks
+        Number of looks J >= 1; the last is at the planned size, the first at 2**(1 - J) of it.
+
+    Examples
+    --------
+    >>> scales(4)
+    {'4k*': 4.0, 'k*': 1.0, 'k*/4': 0.25, 'k*/16': 0.0625, 'k*/64': 0.015625}
+    """
+    smallest = -1 - as_whole("looks", looks, 1) // 2
+    names = {1: "4k*", 0: "k*"}
+    return {names.get(e, f"k*/{4 ** max(-e, 0)}"): 4.0**e for e in range(1, smallest - 1, -1)}
 
 
 def threshold(false_alarm: float = FALSE_ALARM) -> float:
@@ -122,9 +140,8 @@ def log_e_value(counts: ArrayLike, probabilities: ArrayLike, concentration: Arra
     """
     tallies, rows = as_pair(counts, probabilities)
     k = _as_concentration(concentration, rows)
-    if rows.ndim == 1:
-        return float(_log_e_rows(tallies[None, :], rows[None, :], k)[0])
-    return _log_e_rows(tallies, rows, k)
+    value = _log_e(_seen(np.atleast_2d(tallies), np.atleast_2d(rows)), k)
+    return float(value[0]) if rows.ndim == 1 else value
 
 
 def _as_concentration(value: ArrayLike, rows: Floats) -> Floats:
@@ -138,27 +155,48 @@ def _as_concentration(value: ArrayLike, rows: Floats) -> Floats:
     return np.broadcast_to(k, (states,))
 
 
-def _log_e_rows(counts: Ints, rows: Floats, k: Floats) -> Floats:
-    """Return log e-values (S,), a block of states at a time to stay in the cache."""
-    states, width = rows.shape
-    size = max(1, _BLOCK // width)
-    value = np.empty(states)
-    for at in range(0, states, size):
-        part = slice(at, at + size)
-        value[part] = _log_e_block(counts[part], rows[part], k[part, None])
-    return value
+@dataclass(frozen=True)
+class _Seen:
+    """The tokens that were seen, flat and state by state; the others enter by their probability alone."""
+
+    state: Ints
+    count: Floats
+    probability: Floats
+    draws: Floats
+    unseen: Floats
+    impossible: Mask
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the sum over each state's tokens, (S,)."""
+        if len(self.draws) == 1:
+            return np.array([values.sum()])  # pairwise: a long row keeps its digits
+        return np.bincount(self.state, weights=values, minlength=len(self.draws)).astype(np.float64)
 
 
-def _log_e_block(counts: Ints, rows: Floats, k: Floats) -> Floats:
-    """Return log e-values of a few states: the formula in `log_e_value`."""
-    possible = rows > 0
-    p = np.where(possible, rows, 1.0)
-    c = np.where(possible, counts, 0).astype(np.float64)
-    n = c.sum(axis=1, keepdims=True)
-    divergence = np.where(possible, _divergence(c, p, n, k), 0.0).sum(axis=1)
-    spread = np.where(c > 0, _spread(c, k * p), 0.0).sum(axis=1)
-    value = divergence + spread - _spread(n, k)[:, 0]
-    return np.where((counts * ~possible).any(axis=1), np.inf, value)
+def _seen(counts: Ints | Floats, rows: Floats) -> _Seen:
+    """Return what an e-value needs to know of counts and rows, both (S, V)."""
+    state, token = np.nonzero((counts > 0) & (rows > 0))
+    count = counts[state, token].astype(np.float64)
+    return _Seen(
+        state=state,
+        count=count,
+        probability=rows[state, token],
+        draws=np.bincount(state, weights=count, minlength=len(rows)).astype(np.float64),
+        unseen=np.where(counts > 0, 0.0, rows).sum(axis=1),
+        impossible=((counts > 0) & (rows == 0)).any(axis=1),
+    )
+
+
+def _log_e(seen: _Seen, k: Floats) -> Floats:
+    """Return log e-values (S,): the formula in `log_e_value`."""
+    n, k = seen.draws, np.broadcast_to(k, seen.draws.shape)
+    of_token = k[seen.state]
+    terms = _divergence(seen.count, seen.probability, n[seen.state], of_token)
+    terms += _spread(seen.count, of_token * seen.probability)
+    # Unseen tokens: y ln(y/m) - y + m with y = k p, m = (n + k) p.
+    rest = seen.unseen * (n - k * np.log1p(n / k))
+    value = seen.sums(terms) + rest - _spread(n, k)
+    return np.where(seen.impossible, np.inf, value)
 
 
 def _divergence(c: Floats, p: Floats, n: Floats, k: Floats) -> Floats:
@@ -173,12 +211,12 @@ def _divergence(c: Floats, p: Floats, n: Floats, k: Floats) -> Floats:
 
 def _spread(c: Floats, a: Floats) -> Floats:
     """Return -1/2 ln(1 + c/a) and the Binet terms of Gamma(a + c)/Gamma(a)."""
-    return -0.5 * np.log1p(c / a) + binet(a + c) - binet(a)
+    return np.asarray(-0.5 * np.log1p(c / a) + binet(a + c) - binet(a))
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Hold the evidence of one run: the average of its components' e-values.
+    """Hold the evidence of one run: the weighted average of its components' e-values.
 
     Parameters
     ----------
@@ -186,6 +224,8 @@ class Evidence:
         Natural log of the averaged e-value.
     components
         Natural log of each component's e-value, by name; read-only.
+    shares
+        Weight of each component in the average, by name; they add up to 1; read-only.
 
     Examples
     --------
@@ -195,6 +235,7 @@ class Evidence:
 
     log_e: float
     components: Mapping[str, float]
+    shares: Mapping[str, float]
 
     @property
     def strongest(self) -> str:
@@ -206,8 +247,8 @@ class Evidence:
         return self.log_e >= threshold(false_alarm)
 
 
-def mix(components: Mapping[str, float]) -> Evidence:
-    """Return the evidence whose e-value is the average of the components' e-values, with equal weights.
+def mix(components: Mapping[str, float], shares: Mapping[str, float] | None = None) -> Evidence:
+    """Return the evidence whose e-value is the weighted average of the components' e-values.
 
     An average of e-values is an e-value however they depend on each other, so any function of the same counts
     that has expectation at most 1 under the null (another partition, a named fault's likelihood ratio) can
@@ -217,11 +258,13 @@ def mix(components: Mapping[str, float]) -> Evidence:
     ----------
     components
         Natural log of each e-value, by name; at least one; chosen before the counts are seen.
+    shares
+        Weight of each, by the same names, positive; divided by their sum. None for equal weights.
 
     Raises
     ------
     InputError
-        If there is none, or one is NaN.
+        If there is none, one is NaN, or the weights do not fit.
 
     Examples
     --------
@@ -231,7 +274,40 @@ def mix(components: Mapping[str, float]) -> Evidence:
     values = np.array(list(components.values()), dtype=np.float64)
     if values.size == 0 or np.isnan(values).any():
         raise InputError(f"components={dict(components)!r}; needed: one log e-value or more, and no NaN.")
-    return Evidence(_log_mean_exp(values), MappingProxyType(dict(components)))
+    shares = dict.fromkeys(components, 1.0) if shares is None else shares
+    weights = np.array([shares.get(name, 0.0) for name in components], dtype=np.float64)
+    if len(shares) != len(values) or not (np.isfinite(weights).all() and (weights > 0).all()):
+        raise InputError(f"shares={dict(shares)!r}; needed: a positive number for each of the components.")
+    weights /= weights.sum()
+    return Evidence(
+        float(np.logaddexp.reduce(values + np.log(weights))),
+        MappingProxyType(dict(components)),
+        MappingProxyType(dict(zip(components, weights.tolist(), strict=True))),
+    )
+
+
+def mix_families(families: Mapping[str, Mapping[str, float]]) -> Evidence:
+    """Return the evidence in which families of components have equal weight, and so have a family's members.
+
+    Parameters
+    ----------
+    families
+        Natural log of each e-value, by family and name; empty families are left out.
+
+    Raises
+    ------
+    InputError
+        If there is no component, or one is NaN.
+
+    Examples
+    --------
+    >>> evidence = mix_families({"full": {"k*": 3.0}, "splits": {"at 1": 1.0, "at 3": 1.0}})
+    >>> dict(evidence.shares)
+    {'k*': 0.5, 'at 1': 0.25, 'at 3': 0.25}
+    """
+    members = [family for family in families.values() if family]
+    components = {name: value for family in members for name, value in family.items()}
+    return mix(components, {name: 1.0 / len(family) for family in members for name in family})
 
 
 def _log_mean_exp(values: Floats) -> float:
@@ -244,13 +320,21 @@ def evidence(
     probabilities: ArrayLike,
     visits: ArrayLike,
     false_alarm: float = FALSE_ALARM,
+    looks: int = 1,
+    others: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Evidence:
-    """Return the evidence of a run against its target laws, over all states.
+    """Return the evidence of a run against its target laws, over all states and several resolutions.
 
-    Components, each at k* x {1/4, 1, 4}, of equal weight: the product over states, with each k* taken from
-    the total degrees of freedom (it sees a fault that all states share), and the average over states, with k*
-    from the state's own cells (it sees a fault in one state). With one state the two coincide and stand once,
-    as "full".
+    Families of components, each component at k* x {1/4, 1, 4} and smaller multiples for early looks:
+
+    * the product over states, with each k* taken from the total degrees of freedom: it sees a fault that all
+      states share;
+    * the average over states, with k* from the state's own cells: it sees a fault in one state (with one
+      state the two coincide and stand once, as "full");
+    * the product over states on coarser cells, one family for each kind of `partitions`.
+
+    Families have equal weight, and so have the components of a family. With fixed visits and looks the
+    evidence is an e-process: it may be looked at after any number of draws, and stopped on.
 
     Parameters
     ----------
@@ -259,15 +343,20 @@ def evidence(
     probabilities
         Target law, float, same shape; rows sum to 1.
     visits
-        Planned (expected) draws: a number for (V,), shape (S,) for (S, V). A state that expects less than one
-        draw is planned as if it expected one, so that its k is positive; the e-value is exact at any k.
+        Planned (expected) draws at the last look: a number for (V,), shape (S,) for (S, V). A state that
+        expects less than one draw is planned as if it expected one, so that its k is positive; the e-value is
+        exact at any k.
     false_alarm
         The rate for which k* is best. It tunes power only: the evidence is valid at every rate.
+    looks
+        How often the run is looked at, at sizes that double up to the planned one.
+    others
+        Log e-values of the same run from elsewhere, by family and name; each family joins with equal weight.
 
     Raises
     ------
     InputError
-        If shapes differ, counts are not whole, a row does not sum to 1, or the rate is out of range.
+        If shapes differ, counts are not whole, a row does not sum to 1, or a number is out of range.
 
     Examples
     --------
@@ -278,17 +367,39 @@ def evidence(
     tallies, rows = as_pair(counts, probabilities)
     planned = np.maximum(as_visits(visits, rows), 1.0)
     tallies, rows = np.atleast_2d(tallies), np.atleast_2d(rows)
-    df = (rows > 0).sum(axis=1) - 1
-    # k* = n/2 sqrt(df/L); a law with one possible token has E = 1 at any k, so df = 1 will do there.
-    base = planned / 2.0 / np.sqrt(threshold(false_alarm))
-    own = base * np.sqrt(np.maximum(df, 1))
-    total = base * np.sqrt(max(int(df.sum()), 1))
-    components: dict[str, float] = {}
-    for name, scale in _SCALES.items():
-        single = _log_e_rows(tallies, rows, own * scale)
-        if single.size == 1:
-            components[f"full {name}"] = float(single[0])
-        else:
-            components[f"product {name}"] = float(_log_e_rows(tallies, rows, total * scale).sum())
-            components[f"average {name}"] = _log_mean_exp(single)
-    return mix(components)
+    plan = _Plan(planned, as_rate("false_alarm", false_alarm), scales(looks))
+    families = plan.whole(tallies, rows)
+    for partition in partitions(rows, planned):
+        found = plan.product(partition.sums(tallies), partition.sums(rows), f"{partition.name}, ")
+        families.setdefault(partition.family, {}).update(found)
+    return mix_families({**families, **(others or {})})
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What concentrations are taken from: the planned draws of each state, a rate, and multiples of k*."""
+
+    visits: Floats
+    false_alarm: float
+    scales: Mapping[str, float]
+
+    def whole(self, counts: Ints, rows: Floats) -> dict[str, dict[str, float]]:
+        """Return the families over the whole vocabulary."""
+        if len(rows) == 1:
+            return {"full": self.product(counts, rows, "full ")}
+        # k* = n/2 sqrt(df/L); a law with one possible token has E = 1 at any k, so df = 1 will do there.
+        own = self._base() * np.sqrt(np.maximum((rows > 0).sum(axis=1) - 1, 1))
+        seen = _seen(counts, rows)
+        average = {
+            f"average {name}": _log_mean_exp(_log_e(seen, own * scale)) for name, scale in self.scales.items()
+        }
+        return {"product": self.product(counts, rows, "product "), "average": average}
+
+    def product(self, counts: Ints | Floats, rows: Floats, prefix: str) -> dict[str, float]:
+        """Return the products over states, with k* from the total degrees of freedom."""
+        k = self._base() * np.sqrt(max(int((rows > 0).sum()) - len(rows), 1))
+        seen = _seen(counts, rows)
+        return {prefix + name: float(_log_e(seen, k * scale).sum()) for name, scale in self.scales.items()}
+
+    def _base(self) -> Floats:
+        return np.asarray(self.visits / 2.0 / np.sqrt(threshold(self.false_alarm)))

@@ -15,7 +15,7 @@ from simkit.stats._ks_plan import knot_labels, merged, plan_passage
 from simkit.stats.result import GoodnessOfFit
 
 # Multiplications of one pass: about a second of one core. Above it, cells grow wider than one count.
-_WORK = 6e9
+_WORK = 3e9
 # Below this, products of far tails come near the smallest float; a bound is as good as a number there.
 _DEEPEST = 1e-120
 
@@ -91,12 +91,12 @@ def _statistic(tallies: Ints, row: Floats) -> float:
 def ks_p_value(statistic: float, probabilities: ArrayLike, samples: int) -> float:
     """Return P(D_n >= d) for n draws from a discrete law; ties (within 1e-10) count as reached.
 
-    With up to 6e9 multiplications (one second or two: V = 1,000 up to n of several millions, V = 10 up to
-    5e7) the probability is exact: a relative error near 1e-11, at any depth down to 1e-120. Beyond, it is
+    With up to 3e9 multiplications (about a second: V = 1,000 up to n of two or three millions, V = 10 up to
+    3e7) the probability is exact: a relative error near 1e-11, at any depth down to 1e-120. Beyond, it is
     the Gaussian limit with continuity correction, summed over lattice cells of more than one count. Its
     relative error against the exact number, measured at the changeover, where it is largest, over Zipf, flat
-    and very skewed laws: 2e-5 for p above .01, 6e-5 for p above 1e-6, 3e-3 for p above 1e-12; deeper, 3 % at
-    1e-25 and 40 % at 1e-68 for a law with 97 % on one token, and below 1e-3 at 1e-30 for Zipf and flat laws.
+    and very skewed laws: 1e-5 for p above .01, 8e-5 for p above 1e-7, 1e-3 for p above 5e-14; deeper, 1 % at
+    5e-25 for a law with 97 % on one token, and below 2e-3 at 3e-26 for Zipf and flat laws.
     Where no knot is outside with probability 1e-120 or more, it is the smaller of the
     Dvoretzky-Kiefer-Wolfowitz bound and the union bound over atoms.
 

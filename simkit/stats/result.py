@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CHI_SQUARE = "chi-square"
+LARGEST_Z = "largest z-score"
 _CHI_SQUARE_FLOOR = 1e-4
 
 

@@ -1,4 +1,4 @@
-"""Task: one point of a sweep, and the result row that it gives."""
+"""Work, what a sweep is made of, and Task: one run of the simulator, and the result row that it gives."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -21,15 +21,53 @@ from simkit.rules.registry import find_rule
 from simkit.sampling.simulate import Progress, simulate
 from simkit.sampling.tally import Estimate, Tally
 from simkit.stats import z_scores
-from simkit.verify.judge import Plan, Verdict, judge
+from simkit.verify.judge import judge
+from simkit.verify.plan import Plan
+from simkit.verify.verdict import Verdict
 
 Result = Mapping[str, Any]
 
-FORMAT = 1
+FORMAT = 2
 """Number of the row's format: raise it with the fields of a row, so that old rows are drawn anew."""
 
 Z_EDGES = np.arange(-6.0, 6.25, 0.25)
 """Edges of the stored histogram of z-scores; scores beyond fall into the outer bins."""
+
+
+@runtime_checkable
+class Work(Protocol):
+    """What a sweep is made of: it knows its identity and gives one row.
+
+    An experiment whose work is not one run of the simulator (many short runs, a test of a test) brings a
+    frozen dataclass of its own. Its row must hold "identity", "seed" and "tokens" (the samples behind it),
+    and no time, date or machine: the same work gives the same row everywhere.
+    """
+
+    @property
+    def identity(self) -> str:
+        """What changes with everything that changes the row: see `identify`."""
+        ...
+
+    def perform(self, progress: Progress | None = None) -> Result:
+        """Return the result row."""
+        ...
+
+
+def identify(content: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the canonical JSON of all that changes a result row, as hex.
+
+    Parameters
+    ----------
+    content : mapping
+        Plain data: the parameters, the kind of work, and a number for the format of its row.
+
+    Examples
+    --------
+    >>> identify({"kind": "coin", "seed": 1}) == identify({"seed": 1, "kind": "coin"})
+    True
+    """
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -69,8 +107,11 @@ class Task:
     @property
     def identity(self) -> str:
         """SHA-256 of the canonical JSON of all that changes the result row, as hex."""
-        text = json.dumps({"format": FORMAT, **asdict(self)}, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return identify({"format": FORMAT, **asdict(self)})
+
+    def perform(self, progress: Progress | None = None) -> Result:
+        """Return the result row: see `perform`."""
+        return perform(self, progress)
 
     def make_pair(self) -> Pair:
         """Return the task's pair."""
@@ -108,7 +149,7 @@ def perform(task: Task, progress: Progress | None = None) -> Result:
     )
     row = {"identity": task.identity, **asdict(task), **_laws(pair), **_counted(tally), **_theory(task, pair)}
     if task.judged:
-        row |= _judgement(tally, judge(tally, Plan(tolerance=task.tolerance)))
+        row |= _judgement(tally, judge(tally, plan=Plan(tolerance=task.tolerance)))
         row |= _fault(task, pair)
     return row
 
@@ -154,10 +195,12 @@ def _judgement(tally: Tally, verdict: Verdict) -> Result:
     z = z_scores(tally.counts, tally.pair.target_probabilities, visits=visits)
     histogram = np.histogram(np.clip(z, Z_EDGES[0], Z_EDGES[-1] - 1e-9), Z_EDGES)[0]
     return {
-        "status": verdict.status.name,
-        "log_e": verdict.evidence.log_e,
+        "status": verdict.outcome,
+        "log_e": verdict.log_evidence,
         "strongest": verdict.evidence.strongest,
-        "needed": verdict.needed,
+        "where": verdict.where,
+        "tv_bound": verdict.certificate.total_variation,
+        "detectable_tv": verdict.detectable_tv,
         "impossible": verdict.impossible,
         "tests": [
             {

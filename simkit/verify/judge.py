@@ -1,295 +1,333 @@
-"""judge: a tally, its law and a plan to a verdict. Pure: the same counts give the same verdict."""
+"""judge: counts, their law and a plan to a verdict. Pure: the same counts give the same verdict."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from enum import Enum
-from html import escape
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from simkit.errors import InputError
 from simkit.laws.checks import whole_number
+from simkit.laws.rows import Row
 from simkit.sampling.tally import Tally
 from simkit.stats import (
+    Certificate,
     Evidence,
     GoodnessOfFit,
+    certificate,
     chi_square,
+    detectable_tv,
     evidence,
     holm,
     ks,
-    mix,
-    samples_needed,
-    threshold,
+    largest_z,
+    where,
 )
+from simkit.stats._input import as_counts, as_probabilities, as_visits
+from simkit.verify.plan import Plan
+from simkit.verify.verdict import OUTCOMES, Verdict
+
+__all__ = ["OUTCOMES", "Plan", "Run", "Verdict", "judge", "judge_run"]
+
+Families = Mapping[str, Mapping[str, float]]
+Table = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+_MOST_DRAWS = 1e18
+_TOO_EVEN_FROM = 30
+"""Degrees of freedom from which a chi-square near 0 is a sign, and not just a coarse law."""
 
 
-class Status(Enum):
-    """The three answers; the value is what it means.
+def judge(
+    counts: Tally | ArrayLike,
+    target: ArrayLike | Row | None = None,
+    plan: Plan | None = None,
+    *,
+    visits: ArrayLike | None = None,
+    sampler: str = "",
+    key: str | None = None,
+    look: int | None = None,
+    others: Families | None = None,
+) -> Verdict:
+    """Return the verdict on counts against the law they should have.
 
-    Examples
-    --------
-    >>> print(Status.FAIL.value)
-    rejected: the sampler does not draw from the target law
-    """
-
-    PASS = "not rejected, by a run that would have seen a fault of the tolerated size"
-    FAIL = "rejected: the sampler does not draw from the target law"
-    INCONCLUSIVE = "not rejected, but the run is too short to see a fault of the tolerated size: draw more"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a verdict promises, fixed before the counts are seen.
+    FAIL is decided by the e-value, whose false-alarm rate is exact at any rate and sparsity, and by tokens of
+    target weight 0, which need no statistics. PASS is decided by the certificate, an upper confidence bound
+    on the total variation. FAIL beats PASS; where neither holds, the outcome is INCONCLUSIVE. Chi-square,
+    largest z-score and Kolmogorov-Smirnov tests stand beside them.
 
     Parameters
     ----------
-    false_alarm : float
-        Largest probability that a right sampler is rejected.
-    miss : float
-        Largest probability that a law at the tolerated distance is not rejected, for PASS.
-    tolerance : float
-        Total variation per token, up to 0.5, that a run must be able to see before it may pass. It is seen
-        with the stated probability when the law is off by the same share at every token, the hardest case at
-        a given distance; a PASS is not a certificate for every law at that distance.
-    ks_states : int
-        How many of the most visited states get Kolmogorov-Smirnov tests.
+    counts : Tally or array of int, shape (V,) or (S, V)
+        What was drawn, by token, or by state and token. Draws of a state are taken as independent.
+    target : array of float of the same shape, or Row, or None
+        Target law; rows sum to 1. A tally brings its own.
+    plan : Plan or None
+        Error rates and tolerance; None for the defaults.
+    visits : array of float, shape (S,), or None
+        Planned (expected) draws of each state; needed for counts (S, V), as the realised draws are random.
+    sampler : str
+        What to call the sampler; verdicts of one sampler combine.
+    key : str or None
+        What tells these draws from others, such as a seed; None for the digest of the counts.
+    look : int or None
+        Which of the plan's looks this is, from 1; None for the last.
+    others : mapping of str to mapping of str to float, or None
+        Log e-values of the same run from elsewhere, by family and name, such as `shared_randomness` of its
+        tokens; each family joins with equal weight.
 
     Raises
     ------
     InputError
-        For rates outside (0, 1), a tolerance outside (0, 0.5], or a negative number of states.
+        For counts that are negative, fractional, all zero or of another shape than the target; for a target
+        that is no law; for missing visits.
 
     Examples
     --------
-    >>> Plan(tolerance=0.02).false_alarm
-    1e-06
-    """
-
-    false_alarm: float = 1e-6
-    miss: float = 1e-3
-    tolerance: float = 0.01
-    ks_states: int = 2
-
-    def __post_init__(self) -> None:
-        for name in ("false_alarm", "miss", "tolerance"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0.0 < value < 1.0:
-                raise InputError(f"{name}={value!r}; it must lie strictly between 0 and 1")
-        if self.tolerance > 0.5:
-            raise InputError(f"tolerance={self.tolerance!r}; it must be above 0 and at most 0.5")
-        whole_number(self.ks_states, "ks_states", 0)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a run says about its sampler.
-
-    Parameters
-    ----------
-    status : Status
-        The answer.
-    reason : str
-        Why, in one sentence.
-    evidence : Evidence
-        The e-value and its components; it decides.
-    tests : tuple of GoodnessOfFit
-        Chi-square and Kolmogorov-Smirnov tests; they inform.
-    adjusted : tuple of float
-        Their p-values after Holm's correction.
-    impossible : int
-        Emitted tokens that the target gives weight 0.
-    samples, informative, needed : int
-        Tokens drawn; expected tokens that can speak against a fault (those of states with two possible tokens
-        or more, less the first of each state, which any law may give); and how many of these a PASS needs.
-    plan : Plan
-        The plan.
-
-    Examples
-    --------
-    >>> from simkit.laws.pair import Pair
-    >>> from simkit.sampling.simulate import simulate
-    >>> verdict = judge(simulate(Pair.from_weights([1, 2], [2, 1]), trials=100, seed=1))
-    >>> verdict.status.name, verdict.samples < verdict.needed
-    ('INCONCLUSIVE', True)
-    """
-
-    status: Status
-    reason: str
-    evidence: Evidence
-    tests: tuple[GoodnessOfFit, ...]
-    adjusted: tuple[float, ...]
-    impossible: int
-    samples: int
-    informative: int
-    needed: int
-    plan: Plan
-
-    @property
-    def passed(self) -> bool:
-        """Whether the answer is PASS; neither FAIL nor INCONCLUSIVE is."""
-        return self.status is Status.PASS
-
-    def rows(self) -> list[tuple[str, str]]:
-        """Return what there is to read, as (name, text)."""
-        limit = threshold(self.plan.false_alarm)
-        tests = [
-            (test.name, f"{str(test).removeprefix(test.name + ': ')}; after Holm {_p(adjusted)}")
-            for test, adjusted in zip(self.tests, self.adjusted, strict=True)
-        ]
-        return [
-            ("verdict", f"{self.status.name}: {self.reason}"),
-            ("log e-value", f"{self.evidence.log_e:.4g} (rejects at {limit:.4g}; {self.evidence.strongest})"),
-            *tests,
-        ]
-
-    def __repr__(self) -> str:
-        return "Verdict\n" + "\n".join(f"  {name}: {text}" for name, text in self.rows())
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self.rows())
-        return f"<table>{rows}</table>"
-
-
-def judge(tally: Tally, plan: Plan | None = None) -> Verdict:
-    """Return the verdict on a tally against the target law of its pair.
-
-    The e-value decides, since its false-alarm rate is exact at any rate and sparsity; a token of target
-    weight 0 fails at once, without statistics. Chi-square and Kolmogorov-Smirnov tests stand beside it.
-
-    Parameters
-    ----------
-    tally : Tally
-        Counts of a run.
-    plan : Plan or None
-        Error rates and tolerance; None for the defaults.
-
-    Examples
-    --------
-    >>> from simkit.laws.pair import Pair
-    >>> from simkit.sampling.simulate import simulate
-    >>> pair = Pair.from_weights([1, 2], [2, 1])
-    >>> judge(simulate(pair, trials=20_000, seed=1)).status.name
+    >>> judge([5012, 4988], [0.5, 0.5], Plan(tolerance=0.05)).outcome
     'PASS'
-    >>> judge(simulate(pair, "replace-from-target", trials=10_000, seed=1)).status.name
+    >>> judge([5400, 4600], [0.5, 0.5]).outcome
     'FAIL'
     """
     plan = plan or Plan()
-    visits = tally.pair.expected_visits(tally.length) * tally.trials
-    law = tally.pair.target_probabilities
-    impossible = int(tally.counts[law == 0.0].sum())
-    found = weigh(tally, visits, plan.false_alarm)
-    tests = _tests(tally, visits, plan.ks_states)
-    needed, informative = (
-        _needed(law, len(found.components), plan),
-        min(_informative(law, visits), tally.tokens),
-    )
-    status, reason = _decide(impossible, found, tally.tokens, informative, needed, plan)
-    return Verdict(
-        status=status,
-        reason=reason,
-        evidence=found,
-        tests=tests,
-        adjusted=tuple(holm([test.p_value for test in tests])),
-        impossible=impossible,
-        samples=tally.tokens,
-        informative=informative,
-        needed=needed,
-        plan=plan,
-    )
+    if isinstance(counts, Tally):
+        if target is not None or visits is not None:
+            raise InputError("a tally brings its target law and visits; judge its counts to give others")
+        run = _of_tally(counts, plan, sampler)
+    else:
+        run = _of_counts(counts, target, visits, sampler)
+    keys = run.keys if key is None else (key,)
+    return judge_run(replace(run, keys=keys, log_e=others or {}), plan, look)
 
 
-def _p(adjusted: float) -> str:
-    """Return an adjusted p-value as text; small ones rest on approximations, so they get no digits."""
-    return "< 1e-4" if adjusted < 1e-4 else f"{adjusted:.3g}"
-
-
-def weigh(tally: Tally, visits: NDArray[np.float64], false_alarm: float) -> Evidence:
-    """Return the evidence of a tally: tokens by state, and the first tokens jointly.
+@dataclass(frozen=True)
+class Run:
+    """What is judged: counts and law by state, planned draws, and evidence from elsewhere.
 
     Parameters
     ----------
-    tally : Tally
-        Counts of a run.
+    counts : int64 array, shape (S, V)
+        Tokens by state.
+    law : float64 array, shape (S, V)
+        Target law of each state.
     visits : float64 array, shape (S,)
-        Expected visits of the whole run.
-    false_alarm : float
-        The rate for which the e-values are tuned; it does not touch their validity.
+        Planned draws at each state up to this look.
+    sampler, target, keys
+        As in `Verdict`.
+    tables : mapping of str to (counts, law, planned draws)
+        Other counts of the same run, each with a law of its own: a family of evidence for each.
+    log_e : mapping of str to mapping of str to float
+        Log e-values of the same run from elsewhere, by family and name.
     """
-    parts = dict(evidence(tally.counts, tally.pair.target_probabilities, visits, false_alarm).components)
+
+    counts: NDArray[np.int64]
+    law: NDArray[np.float64]
+    visits: NDArray[np.float64]
+    sampler: str
+    target: str
+    keys: tuple[str, ...]
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    log_e: Families = field(default_factory=dict)
+
+
+def _of_tally(tally: Tally, plan: Plan, sampler: str) -> Run:
+    joint = {}
     if tally.joint_length:
-        counts, law = _joint(tally)
-        planned = np.full(len(counts), tally.trials / len(counts))
-        joint = evidence(counts, law, planned, false_alarm)
-        parts |= {f"first {tally.joint_length} tokens, {name}": e for name, e in joint.components.items()}
-    return mix(parts)
+        joint[f"first {tally.joint_length} tokens"] = _joint(tally)
+    return Run(
+        counts=tally.counts,
+        law=tally.pair.target_probabilities,
+        visits=tally.pair.expected_visits(tally.length) * tally.trials,
+        sampler=sampler or f"simkit rule {tally.rule}, K={tally.draft_length}, L={tally.length}",
+        target=tally.pair.digest,
+        keys=tuple(f"seed {run.seed}, trials {run.first} to {run.stop - 1}" for run in tally.runs),
+        tables=joint,
+    )
 
 
-def _joint(tally: Tally) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return joint counts and law of the first tokens by request, and decodes that end earlier."""
+def _of_counts(
+    counts: ArrayLike, target: ArrayLike | Row | None, visits: ArrayLike | None, sampler: str
+) -> Run:
+    if target is None:
+        raise InputError("judge(counts) needs the target: the probabilities that the counts should follow")
+    law = as_probabilities(target.probabilities if isinstance(target, Row) else target)
+    tokens = as_counts(counts, law.shape)
+    if visits is None and law.ndim == 2 and len(law) > 1:
+        raise InputError(
+            f"counts of {len(law)} states need visits, the planned draws of each state: the realised ones "
+            "are random, and cells pooled by them would depend on the counts"
+        )
+    total = int(tokens.sum())
+    if total == 0:
+        raise InputError("counts are all zero: nothing was drawn, so there is nothing to judge")
+    if not law[tokens > 0].any():
+        raise InputError(
+            "the target gives weight 0 to every token that was seen; is its vocabulary in the same order?"
+        )
+    content = np.ascontiguousarray(tokens, dtype="<i8").tobytes()
+    return Run(
+        counts=np.atleast_2d(tokens),
+        law=np.atleast_2d(law),
+        visits=as_visits(total if visits is None else visits, law),
+        sampler=sampler,
+        target=hashlib.sha256(np.ascontiguousarray(law, dtype="<f8").tobytes()).hexdigest(),
+        keys=(f"counts {hashlib.sha256(content).hexdigest()[:16]}",),
+    )
+
+
+def judge_run(run: Run, plan: Plan, look: int | None = None) -> Verdict:
+    """Return the verdict on a run at one of the plan's looks.
+
+    Parameters
+    ----------
+    run : Run
+        What was drawn so far.
+    plan : Plan
+        Error rates, tolerance and number of looks.
+    look : int or None
+        Which look, from 1; None for the last. Sizes double from look to look.
+
+    Raises
+    ------
+    InputError
+        For a look that the plan does not have.
+    """
+    look = plan.looks if look is None else whole_number(look, "look", 1, plan.looks)
+    scale = 2.0 ** (plan.looks - look)
+    found = _weigh(run, plan, scale)
+    bound = certificate(run.counts, run.law, plan.confidence, visits=run.visits)
+    tests = _tests(run, plan.ks_states)
+    impossible = int(run.counts[run.law == 0.0].sum())
+    place = _place(run, found, scale)
+    outcome, reason = _decide(run, plan, impossible, found, bound, tests, place)
+    return Verdict(
+        outcome=outcome,
+        reason=reason,
+        where=place,
+        evidence=found,
+        certificate=bound,
+        tests=tests,
+        adjusted=tuple(holm([test.p_value for test in tests])),
+        detectable_tv=_detectable(run, plan, found),
+        impossible=impossible,
+        samples=int(run.counts.sum()),
+        plan=plan,
+        sampler=run.sampler,
+        target=run.target,
+        keys=run.keys,
+    )
+
+
+def _place(run: Run, found: Evidence, scale: float) -> str:
+    """Return where the counts depart most; the component's name where it is not about tokens by state."""
+    elsewhere = [name for members in run.log_e.values() for name in members]
+    if found.strongest in elsewhere or found.strongest.split(", ")[0] in run.tables:
+        return found.strongest
+    return where(run.counts, run.law, run.visits * scale, found)
+
+
+def _weigh(run: Run, plan: Plan, scale: float) -> Evidence:
+    """Return the evidence of a run: tokens by state, other counts of the same run, and what it brings."""
+    others = {family: dict(members) for family, members in run.log_e.items()}
+    for family, (counts, law, planned) in run.tables.items():
+        joint = evidence(counts, law, planned * scale, plan.false_alarm, plan.looks)
+        others[family] = {f"{family}, {name}": value for name, value in joint.components.items()}
+    return evidence(run.counts, run.law, run.visits * scale, plan.false_alarm, plan.looks, others)
+
+
+def _joint(tally: Tally) -> Table:
+    """Return joint counts, law and planned decodes by request; decodes that end earlier have a cell."""
     requests = len(tally.pair.initial)
     before = [
         [(n - r + requests - 1) // requests for r in range(requests)] for run in tally.runs for n in run[1:]
     ]
     trials = np.array(before[1::2]).sum(axis=0) - np.array(before[::2]).sum(axis=0)
+    planned = np.full(requests, tally.trials / requests)
     law = tally.pair.joint_law(tally.joint_length)
     if tally.pair.end is None:
-        return tally.joint, law
+        return tally.joint, law, planned
     early = np.maximum(1.0 - law.sum(axis=1), 0.0)
     early[early < 1e-12] = 0.0
     rest = trials - tally.joint.sum(axis=1)
-    return np.column_stack([tally.joint, rest]), np.column_stack([law, early])
+    return np.column_stack([tally.joint, rest]), np.column_stack([law, early]), planned
 
 
-def _tests(tally: Tally, visits: NDArray[np.float64], ks_states: int) -> tuple[GoodnessOfFit, ...]:
-    law = tally.pair.target_probabilities
-    tests = [chi_square(tally.counts, law, visits=visits)]
-    for state in np.argsort(-visits, kind="stable")[:ks_states].tolist():
-        if tally.counts[state].any():
-            where = f", state {state}" if tally.pair.states > 1 else ""
+def _tests(run: Run, ks_states: int) -> tuple[GoodnessOfFit, ...]:
+    tests = [
+        chi_square(run.counts, run.law, visits=run.visits),
+        largest_z(run.counts, run.law, visits=run.visits),
+    ]
+    for state in np.argsort(-run.visits, kind="stable")[:ks_states].tolist():
+        if run.counts[state].any():
+            place = f", state {state}" if len(run.law) > 1 else ""
             for order in ("id", "rank"):
-                test = ks(tally.counts[state], law[state], order=order)
-                tests.append(replace(test, name=f"{test.name}{where}"))
+                test = ks(run.counts[state], run.law[state], order=order)
+                tests.append(replace(test, name=f"{test.name}{place}"))
     return tuple(tests)
 
 
-def _needed(law: NDArray[np.float64], components: int, plan: Plan) -> int:
-    """Return the tokens after which a fault of the tolerated size would have been seen."""
-    cells = int((law > 0).sum()) - len(law) + 1
-    if cells == 1:  # nothing is random: a fault is a token of weight 0, met at the rate of the distance
-        return math.ceil(math.log(1.0 / plan.miss) / plan.tolerance)
-    return samples_needed(plan.tolerance, cells, plan.false_alarm, plan.miss, components=components)
-
-
-def _informative(law: NDArray[np.float64], visits: NDArray[np.float64]) -> int:
-    """Return how many of the expected draws can carry evidence; all of them where nothing is random.
-
-    The first draw of a state has an e-value of exactly 1, and so has every draw of a single possible token.
-    """
-    random = (law > 0).sum(axis=1) > 1
-    if not random.any():
-        return int(visits.sum())
-    return int(np.maximum(visits[random] - 1.0, 0.0).sum())
+def _detectable(run: Run, plan: Plan, found: Evidence) -> float:
+    """Return the smallest total variation that the e-value over all tokens would have caught."""
+    whole = next(iter(found.shares.values()))
+    draws = max(int(run.counts.sum()), 1)
+    return detectable_tv(
+        run.law,
+        draws,
+        plan.false_alarm,
+        plan.miss,
+        components=max(1, round(1.0 / whole)),
+        visits=run.visits,
+    )
 
 
 def _decide(
-    impossible: int, found: Evidence, samples: int, informative: int, needed: int, plan: Plan
-) -> tuple[Status, str]:
+    run: Run,
+    plan: Plan,
+    impossible: int,
+    found: Evidence,
+    bound: Certificate,
+    tests: tuple[GoodnessOfFit, ...],
+    place: str,
+) -> tuple[str, str]:
+    samples = int(run.counts.sum())
     if impossible:
-        return Status.FAIL, f"{impossible} of {samples} tokens have target weight 0"
+        return "FAIL", f"{impossible} of {samples} tokens have target weight 0 ({place})"
     if found.rejects(plan.false_alarm):
-        return Status.FAIL, (
-            f"log e-value {found.log_e:.4g} at {samples} tokens; a right sampler reaches "
-            f"{threshold(plan.false_alarm):.4g} with probability at most {plan.false_alarm:g}"
+        return "FAIL", (
+            f"log e-value {found.log_e:.4g} at {samples} tokens, which a right sampler reaches with "
+            f"probability at most {plan.false_alarm:g}; {place}"
         )
-    if informative < needed:
-        return Status.INCONCLUSIVE, (
-            f"{samples} tokens show nothing; to see a fault of total variation {plan.tolerance:g} takes "
-            f"{needed} that can show one, and {informative} can"
+    if samples == 0:
+        return "INCONCLUSIVE", "nothing was drawn"
+    if _too_even(tests[0], plan.false_alarm):
+        return "INCONCLUSIVE", (
+            "the counts are closer to the law than independent draws come (chi-square "
+            f"{tests[0].statistic:.4g} at {tests[0].degrees_of_freedom} degrees of freedom): are draws "
+            "repeated or stratified?"
         )
-    return Status.PASS, (
-        f"not rejected at {samples} tokens; an even fault of total variation {plan.tolerance:g} would have "
-        f"been, with probability {1 - plan.miss:g}"
+    if bound.total_variation <= plan.limit:
+        return "PASS", (
+            f"total variation at most {bound.total_variation:.3g} per token with confidence "
+            f"{bound.confidence:.6g}; tolerated {plan.limit:g}"
+        )
+    return "INCONCLUSIVE", (
+        f"not rejected, but the total variation is only known to be at most {bound.total_variation:.3g}; "
+        f"tolerated {plan.limit:g}: {_more(run, plan)}"
     )
+
+
+def _too_even(test: GoodnessOfFit, false_alarm: float) -> bool:
+    return (test.degrees_of_freedom or 0) >= _TOO_EVEN_FROM and 1.0 - test.p_value <= false_alarm
+
+
+def _more(run: Run, plan: Plan) -> str:
+    """Return about how many draws a PASS takes: the bound falls with their square root."""
+    draws, miss = float(run.counts.sum()), plan.miss / plan.looks
+    needed = draws
+    for _ in range(8):
+        seen = detectable_tv(run.law, needed, plan.false_alarm, miss, visits=run.visits)
+        needed *= (seen / plan.limit) ** 2
+        if needed > _MOST_DRAWS:
+            return "no feasible number of draws will do"
+    return f"it takes about {float(f'{max(needed, 1.0):.3g}'):,.0f} draws, and these are {draws:,.0f}"

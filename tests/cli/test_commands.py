@@ -16,7 +16,8 @@ from simkit.cli.output import EXIT, print_json
 from simkit.sampling import bench as sampling_bench
 from simkit.sampling import simulate as sampling
 from simkit.sampling.simulate import simulate
-from simkit.verify.judge import Status
+from simkit.verify import bench as verify_bench
+from simkit.verify.verdict import OUTCOMES
 
 Call = Callable[..., Any]
 
@@ -29,6 +30,9 @@ TEACHES = {
         "exit code",
         "0 is greedy",
     ],
+    "judge": ["--target", "--counts", "--tokens", "Example:"],
+    "combine": ["independent", "multiply"],
+    "compare": ["--baseline", "exit code 1", "--greedy"],
     "run": ["goes on where it stopped", "[EXPERIMENT]...", "--all"],
     "report": ["Nothing is drawn here", "simkit run --all", "--paper", "PDF"],
     "gate": ["exit code 3", "--false-alarm", "a fresh one, printed"],
@@ -57,8 +61,8 @@ def test_no_command_is_bad_usage(arguments: list[str], call: Call) -> None:
 
 
 def test_exit_codes_of_verdicts() -> None:
-    assert {status.name: code for status, code in EXIT.items()} == {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
-    assert set(EXIT) == set(Status)
+    assert EXIT == {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
+    assert set(EXIT) == set(OUTCOMES)
 
 
 def test_what_json_lacks_is_written_as_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +95,8 @@ def test_bench_rows_have_the_stated_keys(call: Call, monkeypatch: pytest.MonkeyP
     # Small and short: what is measured here are keys, not speed.
     whole = sampling_bench.bench_rows
     monkeypatch.setattr(sampling_bench, "bench_rows", lambda **options: whole((32, 1024), **options))
+    judged = verify_bench.bench_judge
+    monkeypatch.setattr(verify_bench, "bench_judge", lambda **options: judged(repeats=1, **options))
     result = call("bench", "--samples", 20_000, "--repeats", 1, "--no-memory", "--json")
     assert result.code == 0
     document = result.json
@@ -101,6 +107,9 @@ def test_bench_rows_have_the_stated_keys(call: Call, monkeypatch: pytest.MonkeyP
     keys += " speedup_over_one_thread table_ms"
     assert {tuple(sorted(row)) for row in document["rows"]} == {tuple(sorted(keys.split()))}
     assert len(document["decode"]) > 0
+    assert {tuple(sorted(row)) for row in document["judge"]} == {
+        ("case", "cells", "samples", "seconds", "states")
+    }
     assert "memory" not in document
     assert bench_command.__doc__
 
@@ -111,6 +120,7 @@ def test_bench_prints_tables(call: Call, monkeypatch: pytest.MonkeyPatch) -> Non
         sampling_bench, "bench_decode", lambda *_, **__: [{"pair": "zipf", "ns_per_token": 7}]
     )
     monkeypatch.setattr(sampling_bench, "bench_memory", lambda **_: {"growth_mb": 0.5})
+    monkeypatch.setattr(verify_bench, "bench_judge", lambda **_: [{"case": "judge", "seconds": 0.1}])
     result = call("bench")
     assert result.code == 0
     assert result.out.splitlines() == [
@@ -124,6 +134,11 @@ def test_bench_prints_tables(call: Call, monkeypatch: pytest.MonkeyPatch) -> Non
         "pair  ns_per_token",
         "----  ------------",
         "zipf  7",
+        "",
+        "verdicts",
+        "case   seconds",
+        "-----  -------",
+        "judge  0.1",
         "",
         "memory: {'growth_mb': 0.5}",
     ]

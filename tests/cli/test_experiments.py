@@ -11,7 +11,7 @@ import pytest
 
 from simkit.sampling import simulate as sampling
 from simkit.sampling.simulate import progress_line
-from simkit.sweeps import run as sweep
+from simkit.sweeps import task as work
 
 Call = Callable[..., Any]
 Refused = Callable[..., str]
@@ -57,6 +57,58 @@ def test_second_time_changes_no_byte(drawn: Path, call: Call) -> None:
     }
     assert call("report", "--json").json == {"written": [], "pages": ["four", "six"]}
     assert contents(drawn) == before
+
+
+def test_long_experiments_are_run_by_name_only_and_reported_like_any(drawn: Path, call: Call) -> None:
+    before = contents(drawn / "reports")
+    with (drawn / "experiments" / "six.py").open("a") as file:
+        file.write("\n\nLONG = True\n")
+    (drawn / "reports" / "results" / "six.jsonl").unlink()
+    ran = call("run", "--all")
+    assert (ran.code, ran.out) == (0, "four: 2 rows in reports/results/four.jsonl\n")
+    assert ran.err == "left out, as they take minutes: six; run them with: simkit run six\n"
+    assert "make it with: simkit run six" in call("report").err
+    by_name = call("run", "six", "--json")
+    assert by_name.err == ""
+    assert [entry["experiment"] for entry in by_name.json["experiments"]] == ["six"]
+    assert call("report", "--json").json == {"written": [], "pages": ["four", "six"]}
+    assert contents(drawn / "reports") == before
+
+
+def test_with_json_what_is_left_out_is_not_on_stdout(place: Path, call: Call) -> None:
+    for name in ("four", "six"):
+        with (place / "experiments" / f"{name}.py").open("a") as file:
+            file.write("\n\nLONG = True\n")
+    ran = call("run", "--all", "--json")
+    assert (ran.code, ran.json) == (0, {"experiments": []})
+    assert "simkit run four six" in ran.err
+
+
+OWN = """
+class Throws:
+    seed = 1
+
+    def __init__(self, heads):
+        self.identity = f"throws {heads}"
+        self.heads = heads
+
+    def perform(self, progress):
+        return {"identity": self.identity, "seed": 1, "tokens": 9, "acceptance": self.heads / 9}
+
+
+def tasks():
+    return [Throws(4), Throws(5)]
+"""
+
+
+def test_work_of_ones_own_is_run_and_reported(place: Path, call: Call) -> None:
+    with (place / "experiments" / "four.py").open("a") as file:
+        file.write(OWN)
+    assert call("run", "--all").code == 0
+    assert call("report").code == 0
+    lines = (place / "reports" / "results" / "four.jsonl").read_text().splitlines()
+    assert lines[0] == '{"acceptance":0.444444,"identity":"throws 4","seed":1,"tokens":9}'
+    assert b"0.444444" in (place / "reports" / "four.html").read_bytes()
 
 
 def test_names_choose_and_are_run_once(place: Path, call: Call) -> None:
@@ -189,7 +241,7 @@ def test_a_page_that_no_report_wrote_is_not_overwritten(drawn: Path, refused: Re
 def test_interrupted_run_says_so_and_goes_on(
     place: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    perform, done = sweep.perform, []
+    perform, done = work.perform, []
 
     def interrupted(task: Any, progress: Any) -> Any:
         if len(done) == 3:
@@ -197,7 +249,7 @@ def test_interrupted_run_says_so_and_goes_on(
         done.append(task)
         return perform(task, progress)
 
-    monkeypatch.setattr(sweep, "perform", interrupted)
+    monkeypatch.setattr(work, "perform", interrupted)
     result = call("run", "--all")
     assert result.code == 130
     assert result.err == "simkit: interrupted; rows that `simkit run` finished are kept\n"
@@ -205,7 +257,7 @@ def test_interrupted_run_says_so_and_goes_on(
     assert len(partial.read_text().splitlines()) == 1
     done.clear()
     monkeypatch.setattr(
-        sweep, "perform", lambda task, progress: (done.append(task), perform(task, progress))[1]
+        work, "perform", lambda task, progress: (done.append(task), perform(task, progress))[1]
     )
     assert call("run", "six").code == 0
     assert len(done) == 1
@@ -230,7 +282,9 @@ def test_progress_goes_to_stderr(place: Path, call: Call, monkeypatch: pytest.Mo
             "def tasks():\n    return [Task('uniform', trial=3)]\n",
             "tasks() of experiments/four.py failed: TypeError",
         ),
+        ("def tasks():\n    return [Task]\n", "must return one Task or more, or objects of your own"),
         ("PLACE = 'first'\n", "PLACE of "),
+        ("LONG = 'yes'\n", "LONG of experiments/four.py is 'yes'; it needs True or False"),
     ],
 )
 def test_a_wrong_sweep_is_refused_before_anything_is_drawn(

@@ -50,14 +50,18 @@ def test_json_has_all_there_is_to_know(call: Call) -> None:
     assert set(document["tokens_per_call"]) == {"measured", "standard_error", "interval_95", "theory"}
     assert [test["name"] for test in document["tests"]] == [
         "chi-square",
+        "largest z-score",
         "kolmogorov-smirnov (id order)",
         "kolmogorov-smirnov (rank order)",
     ]
-    keys = {"name", "statistic", "p_value", "after_holm", "degrees_of_freedom", "cells", "samples"}
+    keys = {
+        "name", "statistic", "p_value", "after_holm", "degrees_of_freedom", "cells", "samples", "method"
+    }  # fmt: skip
     assert {frozenset(test) for test in document["tests"]} == {frozenset(keys)}
     assert document["log_e_value"] == document["verdict"]["log_e_value"]
-    assert document["verdict"]["status"] == "PASS"
-    assert document["verdict"]["needed"] <= document["verdict"]["samples"] == 12000
+    assert document["verdict"]["outcome"] == "PASS"
+    assert document["verdict"]["samples"] == 12000
+    assert document["verdict"]["certificate"]["total_variation"] <= 0.2
 
 
 def test_digest_is_the_same_for_every_backend_and_number_of_threads(call: Call) -> None:
@@ -93,6 +97,18 @@ def test_exit_code_is_the_verdict(more: list[object], code: int, status: str, ca
         assert result.err == ""
 
 
+def test_budget_ends_at_the_first_verdict(call: Call) -> None:
+    document = call(*SMALL, "--budget", "1e7", "--json").json
+    assert document["verdict"]["outcome"] == "PASS"
+    assert document["verdict"]["plan"]["looks"] == 10
+    # n0 * 2**j, and far from the whole budget: 0.2 is a large tolerance
+    assert document["tokens"] < 10**6
+    assert document["tokens"] == document["settings"]["trials"] * 6
+    short = call("simulate", "--vocab", 4, "--budget", "1000", "--seed", 5, "--json")
+    assert (short.code, short.json["verdict"]["outcome"]) == (3, "INCONCLUSIVE")
+    assert short.json["tokens"] <= 1000
+
+
 def test_text_is_for_people(call: Call) -> None:
     lines = dict(line.split("  ", 1) for line in call(*SMALL).out.splitlines())
     assert lines["acceptance, theory"].strip() == "0.7"
@@ -118,13 +134,13 @@ def test_greedy_is_a_temperature(call: Call) -> None:
     greedy = ("--target-temperature", 0, "--draft-temperature", 0)
     document = call(*SMALL, "--tv", 0.1, *greedy, "--json").json
     assert document["acceptance"]["measured"] == document["acceptance"]["theory"] == 1.0
-    assert document["verdict"]["status"] == "PASS"
+    assert document["verdict"]["outcome"] == "PASS"
 
 
 def test_progress_goes_to_stderr(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "progress_line", lambda what: progress_line(what, after=-1.0))
     result = call(*SMALL, "--json")
-    assert result.json["verdict"]["status"] == "PASS"
+    assert result.json["verdict"]["outcome"] == "PASS"
     assert re.search(r"drawing: 100%, \S+ trials/s, done", result.err)
 
 
@@ -147,7 +163,10 @@ def test_progress_goes_to_stderr(call: Call, monkeypatch: pytest.MonkeyPatch) ->
         (["--vocab", 10**9], ["vocabulary=1000000000"]),
         (["--tolerance", 0], ["tolerance=0.0"]),
         (["--tolerance", "nan"], ["tolerance=nan"]),
-        (["--tolerance", 0.7], ["tolerance=0.7", "at most 0.5"]),
+        (["--tolerance", 1], ["tolerance=1.0", "strictly between 0 and 1"]),
+        (["--budget", "soon"], ["budget 'soon'", "60s"]),
+        (["--budget", "0"], ["budget '0'"]),
+        (["--budget", "-5s"], ["budget '-5s'"]),
         (["--target-temperature", -1], ["temperature=-1.0"]),
         (["--target-temperature", "nan"], ["temperature=nan"]),
         (["--draft-temperature", "inf"], ["temperature=inf"]),

@@ -21,9 +21,13 @@ from simkit.figures import style as look
 from simkit.figures.acceptance_by_distance import acceptance_by_distance, deviation_by_distance
 from simkit.figures.acceptance_by_slot import acceptance_by_slot, slot_means
 from simkit.figures.best_draft_length import best_length, measured_best
+from simkit.figures.caught_by_test import caught_by_test
+from simkit.figures.error_rates import error_rates
 from simkit.figures.evidence_by_pair import evidence_by_pair
 from simkit.figures.evidence_growth import evidence_growth
 from simkit.figures.gain_map import gain_map, level_line, outcomes
+from simkit.figures.power_by_samples import power_by_samples
+from simkit.figures.samples_to_see import samples_to_see
 from simkit.figures.speedup_by_draft_length import speedup_by_draft_length
 from simkit.figures.style import style
 from simkit.figures.temperature_diagonal import temperature_diagonal
@@ -80,6 +84,27 @@ JUDGED = [
     )
 ]
 BELL = [{"z_histogram": [0] * 20 + [10, 20, 30, 40, 40, 30, 20, 10] + [0] * 20}]
+
+
+def share(hits: int, **fields: object) -> Row:
+    """Return a row of a share of 100 runs, with an interval of 0.08 on each side."""
+    rate = hits / 100
+    return {"share": rate, "low": rate - 0.08, "high": rate + 0.08, "most": 0.3, **fields}
+
+
+RATES = [
+    share(hits, label=label, test=test, rate=0.2)
+    for label, test, hits in (("one", "a", 18), ("one", "b", 22), ("two", "a", 20), ("two", "b", 9))
+]
+CAUGHT = [
+    share(hits, fault=fault, who=who)
+    for fault, who, hits in (("one", "own", 40), ("one", "e", 60), ("two", "own", 10), ("two", "e", 90))
+]
+POWER = [share(hits, test="e-value", samples=samples) for samples, hits in ((1000, 20), (100_000, 80))]
+NEEDED = [
+    {"test": "A", "nats_per_token": 0.01, "samples": 4000},
+    {"test": "B", "nats_per_token": 0.001, "samples": 32_000},
+]
 
 
 def growth(ax: Axes, rows: Sequence[Row]) -> Axes:
@@ -160,6 +185,24 @@ CASES = {
         "tokens_per_call",
         {"theory": (K, np.array([1.75, 2.3125, 2.734375]) / (1.0 + 0.5 * K))},
     ),
+    "error rates": Case(
+        partial(error_rates, title="Level 0.2"), RATES, "share", {"stated rate": ([1, 1], [0, 1])}
+    ),
+    "caught by test": Case(
+        partial(caught_by_test, title="A test", faults=["one", "two"]), CAUGHT, "share", {}
+    ),
+    "power by samples": Case(
+        partial(power_by_samples, title="A fault", theory={"planned": ([1000, 100_000], [0.2, 0.9])}),
+        POWER,
+        "share",
+        {"planned": ([1000, 100_000], [0.2, 0.9])},
+    ),
+    "samples to see": Case(
+        partial(samples_to_see, nats=10.0, sizes=[1000, 5000]),
+        NEEDED,
+        "samples",
+        {"ln 10⁶ / KL: no e-value needs fewer": ([0.0005, 0.02], [20_000, 500])},
+    ),
     "gain map": Case(
         partial(gain_map, costs=[0.1, 0.55, 0.9], longest=3),
         [fixed(0.25, 1), fixed(0.5, 1)],
@@ -211,7 +254,7 @@ def test_both_axes_say_what_they_show(case: Case) -> None:
 def test_measured_points_have_intervals(case: Case) -> None:
     bars = [c for c in drawn(case).axes[0].containers if isinstance(c, ErrorbarContainer)]
     assert bool(bars) == case.intervals
-    assert all(bar.has_yerr for bar in bars)
+    assert all(bar.has_yerr or bar.has_xerr for bar in bars)
 
 
 def test_the_same_rows_give_the_same_bytes_and_others_do_not(case: Case) -> None:
@@ -302,3 +345,39 @@ def test_all_z_scores_of_all_rows_are_counted() -> None:
     assert "400 cells" in [text.get_text() for text in ax.get_legend().get_texts()]
     line = next(line for line in ax.get_lines() if len(line.get_xdata()) == 8)
     assert sum(line.get_ydata()) * 0.25 == pytest.approx(1.0)
+
+
+def test_rates_are_drawn_over_the_stated_one_with_the_most_that_chance_allows() -> None:
+    with style():
+        ax = error_rates(Figure().subplots(), RATES, title="Level 0.2")
+    bars = [c for c in ax.containers if isinstance(c, ErrorbarContainer)]
+    assert [bar.lines[0].get_xdata().round(9).tolist() for bar in bars] == [[0.9, 1.0], [1.1, 0.45]]
+    limits = [line for line in ax.get_lines() if line.get_marker() == "|" and len(line.get_xdata()) == 2]
+    assert {float(x) for line in limits for x in line.get_xdata()} >= {0.3 / 0.2}
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["one", "two"]
+
+
+def test_only_the_named_panel_of_a_row_has_labels_and_the_legend() -> None:
+    with style():
+        figure = Figure()
+        first, second = figure.subplots(1, 2)
+        caught_by_test(first, CAUGHT, title="A", faults=["one", "two"])
+        caught_by_test(second, CAUGHT, title="B", faults=["one", "two"], named=False)
+    assert [tick.get_text() for tick in second.get_yticklabels()] == ["", ""]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["own", "e"]
+    assert len(figure.legends) == 1
+
+
+def test_needed_samples_have_a_bar_down_to_the_size_before() -> None:
+    with style():
+        ax = samples_to_see(Figure().subplots(), NEEDED, nats=10.0, sizes=[1000, 5000])
+    (segments,) = (lines.get_segments() for lines in ax.containers[0][2])
+    assert segments[0][:, 1].tolist() == [2000.0, 4000.0]
+
+
+def test_power_has_ticks_at_the_least_the_middle_and_the_largest_size() -> None:
+    rows = [share(50, test="e-value", samples=n) for n in (268_358, 85_000, 110_000, 1_169_844, 130_000)]
+    with style():
+        ax = power_by_samples(Figure().subplots(), rows, title="A fault", theory={})
+    assert ax.get_xticks().tolist() == [85_000, 130_000, 1_169_844]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["85 k", "130 k", "1.2 M"]

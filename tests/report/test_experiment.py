@@ -135,6 +135,43 @@ def test_place_goes_before_the_name(folder: Path) -> None:
     assert [experiment.name for experiment in load_experiments(folder, ["ant", "mole"])] == ["mole", "ant"]
 
 
+def test_long_is_read_and_the_default_is_not(folder: Path) -> None:
+    assert not load_experiment(write(folder)).long
+    assert load_experiment(write(folder, "slow", body="LONG = True\n" + BODY)).long
+
+
+def test_a_long_that_is_no_truth_value_is_refused(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"LONG of .*coin.py is 1; it needs True or False"):
+        load_experiment(write(folder, body="LONG = 1\n" + BODY))
+
+
+OWN = BODY.replace(
+    """    return [Task("uniform", {"vocabulary": 2}, length=2, trials=50, seed=seed) for seed in (9, 4)]""",
+    """    return [Throw(), Task("uniform", {"vocabulary": 2}, length=2, trials=50)]
+
+
+class Throw:
+    identity = "a throw"
+
+    def perform(self, progress):
+        return {"identity": self.identity, "seed": 7, "tokens": 5}""",
+)
+
+
+def test_work_of_ones_own_makes_a_page_like_any(folder: Path) -> None:
+    experiment = load_experiment(write(folder, body=OWN))
+    run_tasks(experiment.sweep(), experiment.results(folder))
+    known: Any = dict(experiment.page(folder).provenance)
+    assert (known["tasks"], known["samples"], known["seeds"]) == (2, 105, "1, 7")
+
+
+@pytest.mark.parametrize("instead", ["[]", "['coin']", "[Task]", "[object()]", "[3, Task('uniform')]"])
+def test_what_is_no_work_is_refused(folder: Path, instead: str) -> None:
+    body = f"{BODY}\n\ndef tasks():\n    return {instead}\n"
+    with pytest.raises(InputError, match=r"tasks\(\) of experiments/coin.py must return one Task or more"):
+        load_experiment(write(folder, body=body)).sweep()
+
+
 def test_named_ones_come_once_and_without_the_others(folder: Path) -> None:
     for name in ("ant", "mole"):
         write(folder, name)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from simkit.stats import chi_square, concentration, evidence, log_e_value, mix, threshold
+from simkit.errors import InputError
+from simkit.stats import chi_square, concentration, evidence, log_e_value, mix, scales, threshold
 
 
 def by_products(counts, p, k):
@@ -223,20 +224,58 @@ def test_threshold():
     assert threshold(1e-6) == pytest.approx(6 * math.log(10), rel=1e-15)
 
 
-def test_one_state_has_three_components_and_many_have_six():
+def test_components_of_one_state_and_of_many():
     p = [0.5, 0.5]
     one = evidence([620, 380], p, 1000)
-    assert list(one.components) == ["full k*/4", "full k*", "full 4k*"]
+    assert list(one.components) == ["full 4k*", "full k*", "full k*/4"]
     assert evidence([[620, 380]], [p], [1000.0]) == one
-    scales = (0.25, 1.0, 4.0)
-    values = [log_e_value([620, 380], p, concentration(1000, 1) * scale) for scale in scales]
+    values = [log_e_value([620, 380], p, concentration(1000, 1) * scale) for scale in (4.0, 1.0, 0.25)]
     assert list(one.components.values()) == pytest.approx(values, abs=1e-12)
     assert one.log_e == pytest.approx(math.log(sum(math.exp(v) for v in values) / 3), abs=1e-12)
-    two = evidence([[620, 380], [5, 5]], [p, p], [1000.0, 10.0])
+    two = evidence([[620, 380], [50, 50]], [p, p], [1000.0, 100.0])
     assert sorted({name.split()[0] for name in two.components}) == ["average", "product"]
     assert len(two.components) == 6
     with pytest.raises(TypeError):
         two.components["product k*"] = 0.0  # type: ignore[index]
+
+
+def test_families_have_equal_weight():
+    p = np.full(200, 1 / 200)
+    run = evidence(np.full(200, 100), p, 20_000, others={"mine": {"a": 1.0, "b": 2.0}})
+    weights: dict[str, float] = {}
+    for name, share in run.shares.items():
+        family = name.split(",")[0].split(" ")
+        kind = {"a": "mine", "b": "mine", "rank": "rank splits", "full": "full"}.get(family[0], family[-1])
+        weights[kind] = weights.get(kind, 0.0) + share
+    assert sorted(weights) == ["blocks", "buckets", "full", "mine", "rank splits", "rest"]
+    assert list(weights.values()) == pytest.approx([1 / 6] * 6)
+    by_hand = sum(run.shares[name] * math.exp(value) for name, value in run.components.items())
+    assert run.log_e == pytest.approx(math.log(by_hand), abs=1e-12)
+
+
+def test_partitions_weigh_the_merged_counts():
+    p = np.array([0.4, 0.3, 0.2, 0.1])
+    counts = np.array([430, 280, 190, 100])
+    run = evidence(counts, p, 1000)
+    k = concentration(1000, 1)
+    assert run.components["rank split at 1, k*"] == pytest.approx(log_e_value([430, 570], [0.4, 0.6], k))
+    assert run.components["rank split at 3, k*"] == pytest.approx(log_e_value([900, 100], [0.9, 0.1], k))
+
+
+def test_looks_add_smaller_concentrations_and_touch_no_other():
+    assert list(scales(1)) == ["4k*", "k*", "k*/4"]
+    # Sizes double: the first of 5 looks is at 1/16 of the planned draws, where k*/16 is the best k.
+    assert list(scales(5)) == ["4k*", "k*", "k*/4", "k*/16", "k*/64"]
+    one, five = (evidence([620, 380], [0.5, 0.5], 1000, looks=looks).components for looks in (1, 5))
+    assert {name: five[name] for name in one} == dict(one)
+
+
+def test_mix_refuses_weights_that_do_not_fit():
+    for shares in ({"a": 1.0}, {"a": 1.0, "c": 1.0}, {"a": 1.0, "b": 0.0}, {"a": 1.0, "b": math.nan}):
+        with pytest.raises(InputError, match="shares"):
+            mix({"a": 0.0, "b": 1.0}, shares)
+    half = mix({"a": 0.0, "b": math.log(5)}, {"a": 3.0, "b": 1.0})
+    assert half.log_e == pytest.approx(math.log(2))
 
 
 def test_product_takes_its_concentration_from_all_states(rng):

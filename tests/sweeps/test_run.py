@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from simkit.errors import InputError, StoreError
-from simkit.sweeps import run as sweep
+from simkit.sweeps import task as work
 from simkit.sweeps.run import run_tasks
 from simkit.sweeps.store import Journal, read_rows
-from simkit.sweeps.task import Result, Task, perform
+from simkit.sweeps.task import Result, Task, Work, identify, perform
 
 TASKS = [Task("uniform", {"vocabulary": 4}, length=4, trials=200, seed=seed) for seed in (5, 3, 4, 1)]
 
@@ -45,7 +45,7 @@ def expected(tmp_path: Path) -> bytes:
 
 
 def interrupt(tasks: Sequence[Task], path: Path, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "perform", Drawing(stop=after))
+    monkeypatch.setattr(work, "perform", Drawing(stop=after))
     with pytest.raises(KeyboardInterrupt):
         run_tasks(tasks, path)
 
@@ -53,7 +53,7 @@ def interrupt(tasks: Sequence[Task], path: Path, after: int, monkeypatch: pytest
 def go_on(tasks: Sequence[Task], path: Path, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Run again and return the seeds of the tasks that were drawn."""
     drawing = Drawing()
-    monkeypatch.setattr(sweep, "perform", drawing)
+    monkeypatch.setattr(work, "perform", drawing)
     run_tasks(tasks, path)
     return drawing.seeds
 
@@ -130,7 +130,7 @@ def test_order_of_the_tasks_decides_even_after_an_interrupt(
 def test_two_equal_tasks_are_refused_before_anything_is_drawn(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep, "perform", Drawing(stop=0, error=AssertionError))
+    monkeypatch.setattr(work, "perform", Drawing(stop=0, error=AssertionError))
     with pytest.raises(InputError, match="two tasks of the sweep are the same"):
         run_tasks([TASKS[0], TASKS[1], replace(TASKS[0])], path)
     assert not path.parent.exists()
@@ -140,7 +140,7 @@ def test_unwritable_folder_is_met_before_anything_is_drawn(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path.parent.write_text("a file where the folder should be")
-    monkeypatch.setattr(sweep, "perform", Drawing(stop=0, error=AssertionError))
+    monkeypatch.setattr(work, "perform", Drawing(stop=0, error=AssertionError))
     with pytest.raises(StoreError, match="choose another folder"):
         run_tasks(TASKS, path)
 
@@ -149,3 +149,44 @@ def test_progress_is_told_before_each_task(path: Path) -> None:
     seen: list[tuple[int, int, int]] = []
     run_tasks(TASKS, path, lambda done, total, task: seen.append((done, total, task.seed)))
     assert seen == [(0, 4, 5), (1, 4, 3), (2, 4, 4), (3, 4, 1)]
+
+
+@dataclass(frozen=True)
+class Throws:
+    """Work that is no run of the simulator, with a row that may be made wrong."""
+
+    seed: int
+    wrong: dict[str, Any] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+    @property
+    def identity(self) -> str:
+        return identify(asdict(self))
+
+    def perform(self, progress: Any = None) -> Result:
+        row = {"identity": self.identity, "seed": self.seed, "tokens": 10, "heads": 4, **self.wrong}
+        return {name: value for name, value in row.items() if name not in self.missing}
+
+
+def test_work_of_ones_own_is_stored_beside_tasks(path: Path) -> None:
+    own = Throws(8)
+    assert isinstance(own, Work)
+    rows = run_tasks([TASKS[0], own], path)
+    assert [row["seed"] for row in rows] == [5, 8]
+    assert rows[1] == {"identity": own.identity, "seed": 8, "tokens": 10, "heads": 4}
+    assert rows == read_rows(path)
+
+
+@pytest.mark.parametrize(
+    ("work_of_ones_own", "says"),
+    [
+        (Throws(1, missing=("tokens",)), "a result row has no tokens; it needs identity, seed, tokens"),
+        (Throws(1, missing=("identity", "seed")), "a result row has no identity, seed; it needs"),
+        (Throws(1, wrong={"identity": "another"}), "has identity 'another' and its task '[0-9a-f]{64}'"),
+    ],
+)
+def test_a_row_that_a_report_cannot_use_is_refused(path: Path, work_of_ones_own: Work, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        run_tasks([TASKS[0], work_of_ones_own], path)
+    assert not path.exists()
+    assert list(Journal(path).rows()) == [TASKS[0].identity]  # what was done before is kept

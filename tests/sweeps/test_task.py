@@ -11,7 +11,7 @@ import pytest
 
 from simkit.errors import InputError
 from simkit.sweeps.store import line
-from simkit.sweeps.task import Z_EDGES, Task, perform
+from simkit.sweeps.task import Z_EDGES, Task, Work, identify, perform
 
 SMALL = Task("zipf", {"vocabulary": 8}, draft_length=2, length=5, trials=400, seed=3)
 OTHER: dict[str, Any] = {
@@ -31,15 +31,28 @@ OTHER: dict[str, Any] = {
 
 def test_identity_is_the_same_in_every_version() -> None:
     # It is stored in every row under reports/: when it changes on purpose, all results are drawn anew.
-    assert Task("zipf").identity == "224a263621243430ab9ddc3ac15bcbc3b5d0f7d204099530352494cd68ae195e"
+    assert Task("zipf").identity == "29076f19e01c405c33ba238a997d2e29e0ae5320597d4fb7e1f2d19531a523a2"
     task = Task("ngram", {"order": 4, "draft_order": 2}, 0.5, 2.0, "token", 8, 32, 10, 7, True, 0.05)
-    assert task.identity == "85a23d3fe957cb862e98379dd990339ef5ac4b244261cbd0cbe7561867cbffa7"
+    assert task.identity == "9aa5b594ace18cce74321dae143b40de7d7e1ae91467e4603b7e465b7d1374df"
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Task)])
 def test_identity_changes_with_each_field(name: str) -> None:
     # A field that is forgotten in the identity would let a restart take over rows of another task.
     assert replace(SMALL, **{name: OTHER[name]}).identity != SMALL.identity
+
+
+def test_a_task_is_work_and_performs_itself() -> None:
+    assert isinstance(SMALL, Work)
+    seen: list[tuple[int, int]] = []
+    assert SMALL.perform(lambda done, total: seen.append((done, total))) == perform(SMALL)
+    assert seen[-1] == (400, 400)
+
+
+@pytest.mark.parametrize("other", [{"a": 2}, {"b": 1}, {"a": 1, "b": None}, {"a": "1"}, {"a": [1]}, {}])
+def test_identities_of_different_contents_differ(other: dict[str, Any]) -> None:
+    assert identify({"a": 1}) == identify({"a": 1})
+    assert identify(other) != identify({"a": 1})
 
 
 def test_identity_does_not_depend_on_the_order_of_options() -> None:
@@ -67,7 +80,9 @@ def test_judged_row_has_the_tests_too() -> None:
         "status",
         "log_e",
         "strongest",
-        "needed",
+        "where",
+        "tv_bound",
+        "detectable_tv",
         "impossible",
         "tests",
         "z_histogram",
@@ -77,7 +92,7 @@ def test_judged_row_has_the_tests_too() -> None:
     assert set(row) >= more
     assert not more & set(perform(SMALL))
     assert row["status"] == "PASS"
-    assert [set(test) for test in row["tests"]] == 3 * [
+    assert [set(test) for test in row["tests"]] == 4 * [
         {"name", "statistic", "p_value", "degrees_of_freedom", "after_holm"}
     ]
     assert len(row["z_histogram"]) == len(Z_EDGES) - 1

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from simkit.errors import InputError, UnknownNameError
+from simkit.errors import UnknownNameError
 from simkit.laws.named import make_pair
-from simkit.laws.pair import Pair
 from simkit.laws.synthetic import CORNER_CASES
-from simkit.sampling.simulate import simulate
-from simkit.sampling.tally import Tally
-from simkit.verify.battery import Case, gate_cases, overall, run_gate
-from simkit.verify.judge import Plan, Status, Verdict, judge
+from simkit.stats import detectable_tv
+from simkit.verify import battery
+from simkit.verify.battery import Case, gate_cases, overall, run_gate, shared
+from simkit.verify.judge import Plan
 
 CASES = [
     Case("four", "uniform", {"vocabulary": 4}, draft_length=2, length=4, trials=20_000),
@@ -24,10 +23,10 @@ PLAN = Plan(tolerance=0.1)
 
 
 def test_right_rule_is_green_and_broken_rule_red(seed: int) -> None:
-    for rule, status in [("token", Status.PASS), ("replace-from-target", Status.FAIL)]:
+    for rule, outcome in [("token", "PASS"), ("replace-from-target", "FAIL")]:
         judged = list(run_gate(rule, seed=seed, plan=PLAN, cases=CASES))
         assert [case for case, _ in judged] == CASES
-        assert {verdict.status for _, verdict in judged} == {status}
+        assert {verdict.outcome for _, verdict in judged} == {outcome}
 
 
 def test_error_rates_are_those_of_the_whole_gate(seed: int) -> None:
@@ -39,9 +38,8 @@ def test_error_rates_are_those_of_the_whole_gate(seed: int) -> None:
         assert verdict.plan.tolerance == 0.1
 
 
-def test_a_gate_without_cases_is_refused(seed: int) -> None:
-    with pytest.raises(InputError, match="no evidence is never a pass"):
-        list(run_gate(seed=seed, cases=[]))
+def test_a_gate_without_cases_is_no_pass(seed: int) -> None:
+    assert overall(verdict.outcome for _, verdict in run_gate(seed=seed, cases=[])) == "INCONCLUSIVE"
 
 
 def test_unknown_rule_and_backend_are_named(seed: int) -> None:
@@ -64,18 +62,11 @@ def test_seed_repeats_a_gate(seed: int) -> None:
     assert first == again != other
 
 
-def test_the_worst_answer_wins(made_up: Callable[..., Tally]) -> None:
-    coin = Pair.from_weights([1, 1], [1, 1])
-
-    def verdict(counts: list[int]) -> Verdict:
-        return judge(made_up(coin, [counts], trials=sum(counts)), PLAN)
-
-    good, short, bad = verdict([50_000, 50_000]), verdict([5, 5]), verdict([90_000, 10_000])
-    assert [v.status for v in (good, short, bad)] == [Status.PASS, Status.INCONCLUSIVE, Status.FAIL]
-    assert overall([good, good]) is Status.PASS
-    assert overall([good, short]) is overall([short]) is Status.INCONCLUSIVE
-    assert overall([good, short, bad]) is overall([bad, short]) is overall([bad, good]) is Status.FAIL
-    assert overall([]) is Status.INCONCLUSIVE
+def test_the_worst_answer_wins() -> None:
+    assert overall(["PASS", "PASS"]) == "PASS"
+    assert overall(["PASS", "INCONCLUSIVE"]) == overall(["INCONCLUSIVE"]) == "INCONCLUSIVE"
+    assert overall(["PASS", "INCONCLUSIVE", "FAIL"]) == overall(["FAIL", "PASS"]) == "FAIL"
+    assert overall([]) == "INCONCLUSIVE"
 
 
 def test_cases_hold_every_corner_and_the_model() -> None:
@@ -87,12 +78,24 @@ def test_cases_hold_every_corner_and_the_model() -> None:
 
 
 @pytest.mark.parametrize("case", gate_cases(), ids=lambda case: case.name)
-def test_each_case_is_long_enough_for_a_pass(case: Case, seed: int) -> None:
-    """With fewer trials `simkit gate` would say "not enough evidence" (exit code 3) for ever."""
+def test_each_case_is_long_enough_for_a_pass(case: Case) -> None:
+    """A right rule is certified but for one gate in 10^6; shorter, `simkit gate` could exit with 3."""
     pair = make_pair(case.pair, **case.options)
-    tally = simulate(pair, draft_length=case.draft_length, length=case.length, trials=2, seed=seed)
-    cases, plan = len(gate_cases()), Plan()
-    share = replace(plan, false_alarm=plan.false_alarm / cases, miss=plan.miss / cases)
-    needed = judge(tally, share).needed
-    # A hundredth more, so that chance in the length of decodes that end early does not decide.
-    assert case.trials * pair.expected_visits(case.length).sum() > 1.01 * needed
+    share = shared(Plan(), len(gate_cases()))
+    visits = pair.expected_visits(case.length) * case.trials
+    draws = int(visits.sum())
+    law = pair.target_probabilities
+    assert detectable_tv(law, draws, share.false_alarm, share.miss, visits=visits) < 0.01
+
+
+def test_the_gate_sees_randomness_that_is_used_twice(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    # The fault: each decode is drawn with the words of the one before. All counts are right.
+    drawn = battery.draw_tokens
+
+    def twins(*args: Any, **options: Any) -> Any:
+        return drawn(*args, **options).repeat(2, axis=0)[: options["trials"]]
+
+    monkeypatch.setattr(battery, "draw_tokens", twins)
+    for _, verdict in run_gate(seed=seed, plan=PLAN, cases=CASES):
+        assert verdict.outcome == "FAIL"
+        assert verdict.where.startswith("dependence")

@@ -1,0 +1,115 @@
+"""Sequential runs: the looks are fixed beforehand, rates are kept, and a budget is a budget."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from simkit.errors import InputError
+from simkit.laws.pair import Pair
+from simkit.sampling.simulate import Progress, simulate
+from simkit.sampling.tally import Tally
+from simkit.stats import evidence, threshold
+from simkit.verify.judge import Plan, judge
+from simkit.verify.sequential import LOOKS_BY_TIME, Budget, Draw, judge_until, paced, schedule
+
+PAIR = Pair.from_rows(target=[0.5, 0.3, 0.2], draft=[0.2, 0.3, 0.5])
+
+
+def drawer(rule: str, seed: int) -> Draw:
+    def draw(first: int, trials: int, progress: Progress | None) -> Tally:
+        return simulate(PAIR, rule, draft_length=1, length=1, trials=trials, first_trial=first, seed=seed)
+
+    return draw
+
+
+@pytest.mark.parametrize("samples", [1, 100, 16384, 16385, 32768, 10**6, 10**8])
+@pytest.mark.parametrize("length", [1, 16, 1000])
+def test_looks_double_and_the_last_is_within_the_budget(samples: int, length: int) -> None:
+    sizes = schedule(Budget(samples=samples), length)
+    assert all(b == 2 * a for a, b in itertools.pairwise(sizes))
+    assert sizes[0] >= 1
+    assert sizes[-1] * length <= max(samples, length)
+    # nothing much of the budget is left over: less than one decode a first-look decode
+    assert sizes[-1] > max(samples // length, 1) - 2 ** (len(sizes) - 1)
+
+
+def test_a_fault_is_found_early_and_a_right_rule_is_certified_early(seed: int) -> None:
+    budget, plan = Budget(samples=10**7), Plan(tolerance=0.01)
+    *_, (tally, broken) = judge_until(drawer("replace-from-target", seed), 1, budget, plan)
+    assert broken.outcome == "FAIL"  # total variation 0.15
+    assert tally.tokens < 20_000
+    looks = list(judge_until(drawer("token", seed), 1, budget, plan))
+    assert [verdict.outcome for _, verdict in looks[:-1]] == ["INCONCLUSIVE"] * (len(looks) - 1)
+    tally, right = looks[-1]
+    assert right.outcome == "PASS"
+    assert tally.tokens < 10**6
+    assert right.plan.looks == len(schedule(budget, 1))
+
+
+def test_a_look_is_the_tally_so_far(seed: int) -> None:
+    looks = list(judge_until(drawer("token", seed), 1, Budget(samples=100_000), Plan(tolerance=1e-4)))
+    assert [tally.trials for tally, _ in looks] == schedule(Budget(samples=100_000), 1)
+    tally, verdict = looks[-1]
+    whole = simulate(PAIR, draft_length=1, length=1, trials=tally.trials, seed=seed)
+    assert tally.digest == whole.digest
+    assert verdict == judge(whole, plan=verdict.plan)
+
+
+def test_time_is_kept() -> None:
+    seen = []
+    for look, _, size in paced([10 * 2**j for j in range(LOOKS_BY_TIME)], 0.3):
+        time.sleep(0.002 * size - (0.001 * size if look > 1 else 0.0))  # 1 to 2 ms a decode
+        seen.append(size)
+    # at about 2 ms a decode 150 fit into 0.3 s: the look of 80 does, that of 320 cannot
+    assert 2 <= len(seen) <= 5
+    assert list(paced([5, 10], 1e-9)) == [(1, 0, 5)]
+
+
+def test_false_alarms_over_all_looks_are_within_the_rate(rng: np.random.Generator) -> None:
+    """Ville: the largest e-value of a path, at fixed concentrations, passes 1/alpha at rate alpha at most."""
+    runs, looks, alpha = 400, 6, 0.1
+    sizes = [50 * 2**j for j in range(looks)]
+    passed = 0
+    for _ in range(runs):
+        counts = np.zeros(3, dtype=np.int64)
+        for done, size in itertools.pairwise([0, *sizes]):
+            counts += rng.multinomial(size - done, [0.5, 0.3, 0.2])
+            found = evidence(counts, [0.5, 0.3, 0.2], sizes[-1], alpha, looks)
+            if found.log_e >= threshold(alpha):
+                passed += 1
+                break
+    # This assertion itself fails for a valid e-process at a rate of at most 1e-6.
+    assert passed <= binom.ppf(1 - 1e-6, runs, alpha)
+    assert passed > 0  # it can be passed
+
+
+@pytest.mark.parametrize("text", ["", "s", "soon", "-1", "0", "0s", "nan", "inf", "1e400", "5 parsecs"])
+def test_budgets_that_are_none(text: str) -> None:
+    with pytest.raises(InputError, match="budget"):
+        Budget.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("1e6", Budget(samples=10**6)),
+        ("250", Budget(samples=250)),
+        ("90s", Budget(seconds=90)),
+        ("2m", Budget(seconds=120)),
+        ("0.5H", Budget(seconds=1800)),
+    ],
+)
+def test_budgets_that_are_some(text: str, budget: Budget) -> None:
+    assert Budget.parse(text) == budget
+
+
+def test_one_budget_at_a_time() -> None:
+    with pytest.raises(InputError, match="one positive number"):
+        Budget(samples=5, seconds=5)
+    with pytest.raises(InputError, match="one positive number"):
+        Budget()
