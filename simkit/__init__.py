@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from simkit.laws.named import make_pair as make_pair
     from simkit.laws.pair import Pair as Pair
     from simkit.laws.rows import Row as Row
+    from simkit.rules.exact import exact_accepted as exact_accepted
+    from simkit.rules.exact import exact_law as exact_law
     from simkit.sampling.simulate import draw_tokens as draw_tokens
     from simkit.sampling.simulate import simulate as simulate
     from simkit.sampling.tally import Tally as Tally
@@ -43,6 +45,8 @@ _HOMES = {
     "check": "simkit.verify.check",
     "compare": "simkit.verify.compare",
     "draw_tokens": "simkit.sampling.simulate",
+    "exact_accepted": "simkit.rules.exact",
+    "exact_law": "simkit.rules.exact",
     "judge": "simkit.verify.judge",
     "judge_stream": "simkit.verify.stream",
     "judge_tokens": "simkit.verify.tokens",

@@ -21,6 +21,8 @@ PUBLIC = [
     "check",
     "compare",
     "draw_tokens",
+    "exact_accepted",
+    "exact_law",
     "judge",
     "judge_stream",
     "judge_tokens",
