@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from simkit.errors import InputError
-from simkit.verify.check import check, check_cases
+from simkit.verify.check import PILOT, check, check_cases
 from simkit.verify.judge import Plan
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.random.Generator]
@@ -188,3 +188,34 @@ def test_batch_neighbours_that_share_randomness_fail(seed: int) -> None:
     found = check(twins, plan=PLAN, seed=seed, budget=BUDGET)
     assert found.outcome == "FAIL"
     assert any("dependence" in case.reason for case in found.cases)
+
+
+def test_each_case_has_its_share_of_the_rates_and_the_pilot_is_not_judged(seed: int) -> None:
+    emitted: list[int] = []
+
+    def counting(*arrays: Any) -> np.ndarray:
+        out = verify(*arrays)
+        emitted.append(int((out >= 0).sum()))
+        return out
+
+    plan = Plan(false_alarm=1e-5, miss=1e-2, tolerance=0.2)
+    found = check(counting, plan=plan, seed=seed, budget="1e5")
+    judged = [case.verdict for case in found.cases if case.verdict is not None]
+    assert len(judged) == len(check_cases())
+    for verdict in judged:
+        assert verdict.plan.false_alarm == pytest.approx(1e-5 / len(judged))
+        assert verdict.plan.miss == pytest.approx(1e-2 / len(judged))
+    pilots(emitted, [verdict.samples for verdict in judged])
+
+
+def pilots(emitted: list[int], samples: list[int]) -> None:
+    """Assert that the samples of each case are those of its calls after the first 40, and of all of these."""
+    at = 0
+    for wanted in samples:
+        at += PILOT
+        counted = 0
+        while counted < wanted:
+            counted += emitted[at]
+            at += 1
+        assert counted == wanted
+    assert at == len(emitted)

@@ -67,6 +67,12 @@ def test_independent_draws_are_certified(rng: np.random.Generator) -> None:
     assert verdict.outcome == "PASS"
 
 
+def test_draws_are_told_apart_by_their_digest_or_by_the_key_given() -> None:
+    one, other = (judge_tokens(tokens, ROW).keys for tokens in ([[0, 1]], [[1, 0]]))
+    assert one == judge_tokens([[0, 1]], ROW).keys != other
+    assert judge_tokens([[0, 1]], ROW, key="monday").keys == ("monday",)
+
+
 def test_ends_are_walked(seed: int) -> None:
     tokens = draw_tokens(ENDING, draft_length=2, length=5, trials=2000, seed=seed)
     assert (tokens < 0).any()
