@@ -140,12 +140,14 @@ def certificate(
     * Left-out tokens: with a = p(O), b = q(O), m = max(a, b), writing the law of smaller weight on "not O" as
       the common part, sum over "not O" of |(1 - b) q' - (1 - a) p'| <= 2 (1 - m) TV' + |b - a|, and
       sum_O |q - p| <= a + b; so TV <= (1 - m) TV' + m <= TV' + p(O) + q(O).
-    * TV' over the cells: X2, the sum over states of Pearson's statistics given the draws M_s in the state's
-      cells, is noncentral chi-square with sum_s M_s w_s^2, which is at most lambda_U where
-      P(chi-square(lambda_U) <= X2) = error; `simkit.stats.design.spread_limit` turns it into
-      sqrt(lambda_U sum_s N_s^2/M_s) / (2 N). A law with |q - p| = 2 TV p attains it. An X2 below its degrees
-      of freedom counts as these: 50 of 100 tosses do not show a fair coin, and an X2 of 0 is no rare event
-      on a coarse grid.
+    * TV' over the cells: U = sum (c - e)^2/e - sum (c - e)/e over the cells of all states, given the draws
+      M_s in them, has mean sum_s (K_s - 1) + sum_s (M_s - 1) w_s^2, exactly, under any law. (Pearson's
+      statistic alone has sum (q/p - 1) in its mean: far below its degrees of freedom where weight moved from
+      many small cells to few large ones.) It is taken as noncentral chi-square with these degrees of
+      freedom, and sum_s (M_s - 1) w_s^2 is at most lambda_U where P(chi-square(lambda_U) <= U) = error. A U
+      below its degrees of freedom counts as these: 50 of 100 tosses do not show a fair coin.
+      `simkit.stats.design.spread_limit` makes sqrt(lambda_U sum_s N_s^2/(M_s - 1)) / (2 N) of it.
+      A law with |q - p| = 2 TV p attains it.
     * sum_s (N_s/N) q_s(O): Clopper-Pearson's limit for the number of left-out tokens among N draws. The
       probabilities differ by state, so the number is not binomial; but up to one draw below the mean its
       distribution function is at most the binomial's of the same mean (Hoeffding), and limits of error below
@@ -153,9 +155,9 @@ def certificate(
 
     Where both are needed, nine tenths of the error go to chi-square and one tenth to the count.
 
-    The counts of a state that no draw brought into its cells say nothing: its TV_s counts as 1. The
-    chi-square law is asymptotic (20 draws a cell; at its worst alternative it is tested by simulation), and
-    where visits depend on the tokens, in loops, so is the conditioning on them.
+    A state with fewer draws in its cells than half of those planned, or with one only, says nothing: its TV_s
+    counts as 1. The chi-square law is asymptotic (20 draws a cell; at its worst alternatives it is tested by
+    simulation), and where visits depend on the tokens, in loops, so is the conditioning on them.
 
     **Distribution-free.** TV(q, p) <= TV(counts/N, p) + (1/N) sum_sj E|S_c| + sqrt(2 ln(1/error) / N) with c
     the count of token j in state s and S_c a sum of c fair signs: the second term is the empirical Rademacher
@@ -215,12 +217,12 @@ def certificate(
         return Certificate(1.0, sure, CHI_SQUARE, 0, 0, 1.0, 0)
     if _prefers_distribution_free(rows, planned, layout, 1.0 - sure):
         return _distribution_free(tallies, rows, sure)
-    return _chi_square(tallies, rows, layout, sure)
+    return _chi_square(tallies, rows, planned, layout, sure)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a run shows of each state: draws, draws in cells, Pearson's statistic over these cells."""
+    """What a run shows of each state: draws, draws in cells, the unbiased statistic U over these cells."""
 
     draws: Floats
     inside: Floats
@@ -228,7 +230,7 @@ class _Seen:
     tested: Mask
 
 
-def _look(counts: Ints, rows: Floats, layout: Layout) -> _Seen:
+def _look(counts: Ints, rows: Floats, planned: Floats, layout: Layout) -> _Seen:
     """Return the counts of each state in its cells."""
     draws = counts.sum(axis=1).astype(np.float64)
     own = np.where(layout.own, counts, 0).sum(axis=1).astype(np.float64)
@@ -236,25 +238,29 @@ def _look(counts: Ints, rows: Floats, layout: Layout) -> _Seen:
     # Expectations given "not left out"; 1 stands for "no cell" and for "no draw".
     scale = (inside / (1.0 - layout.outside))[:, None]
     expected = np.where(layout.own & (scale > 0.0), rows * scale, 1.0)
-    gaps = np.where(layout.own, (counts - expected) ** 2 / expected, 0.0)
+    excess = np.where(layout.own, counts - expected, 0.0)
     rest = np.where(layout.tail & (draws > 0.0), layout.rest * draws, 1.0)
-    tail = np.where(layout.tail, (draws - own - rest) ** 2 / rest, 0.0)
-    tested = (layout.cells > 1) & (inside > 0.0)
-    return _Seen(draws, inside, np.where(tested, gaps.sum(axis=1) + tail, 0.0), tested)
+    tail = np.where(layout.tail, draws - own - rest, 0.0)
+    statistic = (excess * (excess - 1.0) / expected).sum(axis=1) + tail * (tail - 1.0) / rest
+    enough = np.maximum(planned * (1.0 - layout.outside) / 2.0, 2.0)
+    tested = (layout.cells > 1) & (inside >= enough)
+    return _Seen(draws, inside, np.where(tested, statistic, 0.0), tested)
 
 
-def _chi_square(counts: Ints, rows: Floats, layout: Layout, confidence: float) -> Certificate:
+def _chi_square(
+    counts: Ints, rows: Floats, planned: Floats, layout: Layout, confidence: float
+) -> Certificate:
     """Return the bound of the chi-square route."""
     from scipy.special import chdtr
 
     error = 1.0 - confidence
-    seen = _look(counts, rows, layout)
+    seen = _look(counts, rows, planned, layout)
     for_cells, for_count = split(error, layout)
     total = float(seen.draws.sum())
     statistic = float(seen.statistic.sum())
     df = int((layout.cells - 1)[seen.tested].sum())
     noncentrality = noncentrality_limit(max(statistic, df), df, for_cells)
-    weight = float((seen.draws**2 / np.maximum(seen.inside, 1.0))[seen.tested].sum())
+    weight = float((seen.draws**2 / np.maximum(seen.inside - 1.0, 1.0))[seen.tested].sum())
     unseen = (layout.cells > 1) & ~seen.tested
     opaque = float(seen.draws @ np.where(unseen, 1.0, layout.rest)) / total
     if layout.left_out.any():
@@ -269,7 +275,7 @@ def _chi_square(counts: Ints, rows: Floats, layout: Layout, confidence: float) -
         degrees_of_freedom=df,
         opaque=min(1.0, opaque),
         samples=int(counts.sum()),
-        too_even=bool(df >= _EVEN_FROM and chdtr(df, statistic) <= error),
+        too_even=bool(df >= _EVEN_FROM and chdtr(df, max(statistic, 0.0)) <= error),
         worst_state=worst,
         worst_bound=bound,
     )
@@ -286,7 +292,7 @@ def _worst(seen: _Seen, layout: Layout, error: float) -> tuple[int | None, float
     for_cells, for_count = split(error / int((layout.cells > 1).sum()), alone)
     draws, inside, statistic = (float(values[state]) for values in (seen.draws, seen.inside, seen.statistic))
     noncentrality = noncentrality_limit(max(statistic, df[state]), int(df[state]), for_cells)
-    bound = float(layout.rest[state]) + spread_limit(noncentrality, draws**2 / inside, draws)
+    bound = float(layout.rest[state]) + spread_limit(noncentrality, draws**2 / (inside - 1.0), draws)
     if alone.left_out.any():
         bound += share_limit(draws - inside, draws, for_count)
     return state, min(1.0, bound)
