@@ -8,11 +8,11 @@ divergence KL from each sample at most, on average, so a rate a takes ln(1/a) / 
 Thresholds that were set by hand (a ratio of 20, a divergence of 0.01, ten standard deviations) may leave a
 part of that unused, and a test that does not fail does not say how far off a sampler may be.
 
-Finding: The field's tests pass 16 of 28 faults in most runs, up to a total variation of 0.04 (vLLM, χ²
-wide, recorded q × 0.88). On as many samples the e-value at 1e-6 rejects 14: it adds 2 and misses 0 that
-a test catches. Of 4000 right samplers the tests reject 0, the e-value 0. Of 5600 faulty runs simkit
-passes 0 that are off by more than its tolerance of 0.01. Given samples it rejects every fault in 100 of
-100 runs; the hardest (TensorRT-LLM, KL, lenience 0.99, total variation 0.00093) takes 32.8 million.
+Finding: The field's tests pass 16 of 28 faults in most runs, up to a total variation of 0.04 (vLLM, χ² wide,
+recorded q × 0.88). On as many samples the e-value at 1e-6 rejects 14: it adds 2 and misses 0 that a test
+catches. Of 4000 right samplers the tests reject 0, the e-value 0. Of 5600 faulty runs simkit passes 0 that
+are off by more than its tolerance of 0.01. Given samples it rejects every fault in 100 of 100 runs; the
+hardest (TensorRT-LLM, KL, lenience 0.99, total variation 0.00093) takes 32.8 million.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def compare(
     FAIL (exit code 1): the e-value reached 1/false-alarm, and B is further from A than A's second run is.
 
     PASS (0): not so, and the total variation per token is certified to be within the tolerance. That takes
-    very many lines of few tokens: 400,000 on each side, of two tokens from a vocabulary of two, give 0.016.
+    very many lines of few tokens: 400,000 on each side, of two tokens from a vocabulary of two, give 0.017.
 
     INCONCLUSIVE (3): neither. With few lines --false-alarm 0.01 --permutations 999 lets p-values decide too.
 

@@ -55,6 +55,7 @@ def judge(
     from simkit.verify.counts_file import file_key, read_counts, read_target, read_visits
     from simkit.verify.judge import Plan
     from simkit.verify.judge import judge as decide
+    from simkit.verify.tokens import judge_tokens
 
     plan = Plan(
         false_alarm=false_alarm,
@@ -71,21 +72,18 @@ def judge(
             f"{target} has {len(law)} states: say --visits FILE with the planned draws of each; the realised "
             "ones are random, and may not stand in for them"
         )
-    verdict = decide(
-        drawn.counts,
-        law,
-        plan,
-        visits=None if visits is None else read_visits(visits, len(law) if law.ndim == 2 else 1),
-        sampler=sampler,
-        key=file_key(counts) if key is None else key,
-    )
+    key = file_key(counts) if key is None else key
+    if drawn.decodes is not None:
+        verdict = judge_tokens(drawn.decodes, law, plan, sampler=sampler, key=key)
+    else:
+        planned = None if visits is None else read_visits(visits, len(law) if law.ndim == 2 else 1)
+        verdict = decide(drawn.counts, law, plan, visits=planned, sampler=sampler, key=key)
     if out is not None:
         atomic_write(out, json.dumps(verdict.record(), indent=2, allow_nan=False) + "\n")
     if as_json:
         print_json(verdict.record())
     else:
-        read_as = (
-            f"{counts}, as {drawn.kind}: {verdict.samples:,} draws from a vocabulary of {law.shape[-1]:,}"
-        )
+        size = f"{verdict.samples:,} draws from a vocabulary of {law.shape[-1]:,}"
+        read_as = f"{counts}, as {drawn.described}: {size}"
         print_pairs([("read", read_as), *verdict.rows()])
     raise typer.Exit(EXIT[verdict.outcome])

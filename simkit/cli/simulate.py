@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from simkit.cli.output import EXIT, JSON, print_json, print_pairs
+from simkit.errors import InputError
+
+TRIALS = 1_000_000
 
 
 def simulate(
@@ -20,7 +24,7 @@ def simulate(
     rule: Annotated[str, typer.Option(help="Name of the rule.")] = "token",
     draft_length: Annotated[int, typer.Option(help="Drafts K for one target call, 1 to 64.")] = 4,
     length: Annotated[int, typer.Option(help="Tokens of a decode.")] = 16,
-    trials: Annotated[int, typer.Option(help="Number of decodes.")] = 1_000_000,
+    trials: Annotated[int | None, typer.Option(help="Number of decodes. [default: 1000000]")] = None,
     budget: Annotated[
         str | None,
         typer.Option(help="Instead of trials: draw until the verdict stands, at most 1e8 samples, or 60s."),
@@ -38,6 +42,7 @@ def simulate(
     total variation is certified to be within the tolerance), 1 fail, 3 not enough samples for either.
 
     Example: simkit simulate --pair zipf --vocab 1000 --tv 0.3 --draft-length 4 --trials 1000000
+
     Example: simkit simulate --pair ngram --budget 60s
     """
     from simkit.rules.acceptance import expected_calls
@@ -68,10 +73,14 @@ def simulate(
         )
 
     if budget is None:
-        tally = draw(0, trials, progress_line("drawing"))
+        tally = draw(0, TRIALS if trials is None else trials, progress_line("drawing"))
         verdict = judge(tally, plan=plan)
+    elif trials is not None:
+        raise InputError("--trials and --budget both say how much to draw; give one of them")
     else:
         *_, (tally, verdict) = judge_until(draw, length, Budget.parse(budget), plan, progress_line)
+        if verdict.outcome == "INCONCLUSIVE":
+            print(f"stopped: another look would not fit into a budget of {budget}", file=sys.stderr)
     theory = expected_calls(laws, rule, draft_length=draft_length, length=length)
     measured = {
         "acceptance": (tally.acceptance, theory.acceptance),

@@ -145,7 +145,8 @@ def certificate(
       statistic alone has sum (q/p - 1) in its mean: far below its degrees of freedom where weight moved from
       many small cells to few large ones.) It is taken as noncentral chi-square with these degrees of
       freedom, and sum_s (M_s - 1) w_s^2 is at most lambda_U where P(chi-square(lambda_U) <= U) = error. A U
-      below its degrees of freedom counts as these: 50 of 100 tosses do not show a fair coin.
+      below its degrees of freedom counts as these: 50 of 100 tosses do not show a fair coin. U is less
+      steady than Pearson's statistic where cells expect few draws; the larger of both is taken.
       `simkit.stats.design.spread_limit` makes sqrt(lambda_U sum_s N_s^2/(M_s - 1)) / (2 N) of it.
       A law with |q - p| = 2 TV p attains it.
     * sum_s (N_s/N) q_s(O): Clopper-Pearson's limit for the number of left-out tokens among N draws. The
@@ -222,11 +223,12 @@ def certificate(
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a run shows of each state: draws, draws in cells, the unbiased statistic U over these cells."""
+    """What a run shows of each state: draws, and of its cells draws, sum (c - e)^2/e and sum (c - e)/e."""
 
     draws: Floats
     inside: Floats
-    statistic: Floats
+    pearson: Floats
+    shares: Floats
     tested: Mask
 
 
@@ -241,10 +243,12 @@ def _look(counts: Ints, rows: Floats, planned: Floats, layout: Layout) -> _Seen:
     excess = np.where(layout.own, counts - expected, 0.0)
     rest = np.where(layout.tail & (draws > 0.0), layout.rest * draws, 1.0)
     tail = np.where(layout.tail, draws - own - rest, 0.0)
-    statistic = (excess * (excess - 1.0) / expected).sum(axis=1) + tail * (tail - 1.0) / rest
+    shares = (excess / expected).sum(axis=1) + tail / rest
+    pearson = (excess**2 / expected).sum(axis=1) + tail**2 / rest
     enough = np.maximum(planned * (1.0 - layout.outside) / 2.0, 2.0)
     tested = (layout.cells > 1) & (inside >= enough)
-    return _Seen(draws, inside, np.where(tested, statistic, 0.0), tested)
+    seen = (np.where(tested, values, 0.0) for values in (pearson, shares))
+    return _Seen(draws, inside, *seen, tested)
 
 
 def _chi_square(
@@ -257,7 +261,7 @@ def _chi_square(
     seen = _look(counts, rows, planned, layout)
     for_cells, for_count = split(error, layout)
     total = float(seen.draws.sum())
-    statistic = float(seen.statistic.sum())
+    statistic = _cautious(float(seen.pearson.sum()), float(seen.shares.sum()))
     df = int((layout.cells - 1)[seen.tested].sum())
     noncentrality = noncentrality_limit(max(statistic, df), df, for_cells)
     weight = float((seen.draws**2 / np.maximum(seen.inside - 1.0, 1.0))[seen.tested].sum())
@@ -281,16 +285,22 @@ def _chi_square(
     )
 
 
+def _cautious(pearson: float, shares: float) -> float:
+    """Return the larger of Pearson's statistic and the unbiased one, which is less the sum of (c - e)/e."""
+    return max(pearson, pearson - shares)
+
+
 def _worst(seen: _Seen, layout: Layout, error: float) -> tuple[int | None, float | None]:
     """Return the state of largest excess chi-square per draw, and the bound on its own total variation."""
     if not seen.tested.any():
         return None, None
     df = layout.cells - 1
-    excess = (seen.statistic - df) / np.maximum(seen.inside, 1.0)
+    excess = (seen.pearson - df) / np.maximum(seen.inside, 1.0)
     state = int(np.where(seen.tested, excess, -np.inf).argmax())
     alone = layout.only(state)
     for_cells, for_count = split(error / int((layout.cells > 1).sum()), alone)
-    draws, inside, statistic = (float(values[state]) for values in (seen.draws, seen.inside, seen.statistic))
+    draws, inside = float(seen.draws[state]), float(seen.inside[state])
+    statistic = _cautious(float(seen.pearson[state]), float(seen.shares[state]))
     noncentrality = noncentrality_limit(max(statistic, df[state]), int(df[state]), for_cells)
     bound = float(layout.rest[state]) + spread_limit(noncentrality, draws**2 / (inside - 1.0), draws)
     if alone.left_out.any():

@@ -23,6 +23,9 @@ from simkit.stats.partitions import partitions
 
 FALSE_ALARM = 1e-6
 
+# Below the smallest normal number, where quotients of counts and probabilities overflow, no sampler emits.
+LEAST = float(np.finfo(np.float64).tiny)
+
 
 def scales(looks: int = 1) -> dict[str, float]:
     """Return the multiples of k* that evidence mixes, by name: 4, 1, 1/4, and smaller ones for early looks.
@@ -175,7 +178,8 @@ class _Seen:
 
 def _seen(counts: Ints | Floats, rows: Floats) -> _Seen:
     """Return what an e-value needs to know of counts and rows, both (S, V)."""
-    state, token = np.nonzero((counts > 0) & (rows > 0))
+    possible = rows >= LEAST
+    state, token = np.nonzero((counts > 0) & possible)
     count = counts[state, token].astype(np.float64)
     return _Seen(
         state=state,
@@ -183,7 +187,7 @@ def _seen(counts: Ints | Floats, rows: Floats) -> _Seen:
         probability=rows[state, token],
         draws=np.bincount(state, weights=count, minlength=len(rows)).astype(np.float64),
         unseen=np.where(counts > 0, 0.0, rows).sum(axis=1),
-        impossible=((counts > 0) & (rows == 0)).any(axis=1),
+        impossible=np.asarray(((counts > 0) & ~possible).any(axis=1)),
     )
 
 
@@ -372,7 +376,25 @@ def evidence(
     for partition in partitions(rows, planned):
         found = plan.product(partition.sums(tallies), partition.sums(rows), f"{partition.name}, ")
         families.setdefault(partition.family, {}).update(found)
-    return mix_families({**families, **(others or {})})
+    return mix_families({**families, **_others(others, families)})
+
+
+def _others(
+    others: Mapping[str, Mapping[str, float]] | None, families: Mapping[str, Mapping[str, float]]
+) -> dict[str, dict[str, float]]:
+    """Return families from elsewhere; raise where they are none, or would take the place of one there is."""
+    try:
+        given = {str(f): {str(n): float(v) for n, v in m.items()} for f, m in (others or {}).items()}
+    except (AttributeError, TypeError, ValueError):
+        raise InputError(
+            f"others={others!r}; needed: log e-values by family and name, such as {{'mine': {{'a': 1.5}}}}."
+        ) from None
+    taken = {*families, *(name for members in families.values() for name in members)}
+    named = [name for family, members in given.items() for name in (family, *members)]
+    if taken.intersection(named):
+        both = ", ".join(sorted(taken.intersection(named)))
+        raise InputError(f"others hold {both}, which the evidence has itself; use other names.")
+    return given
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from simkit.stats._input import Floats, Ints, as_pair, as_visits
-from simkit.stats.evalue import Evidence
+from simkit.stats.evalue import LEAST, Evidence
 from simkit.stats.partitions import Partition, partitions
 
 
@@ -44,8 +44,9 @@ def where(counts: ArrayLike, probabilities: ArrayLike, visits: ArrayLike, eviden
     tallies, rows = as_pair(counts, probabilities)
     planned = np.maximum(as_visits(visits, rows), 1.0)
     tallies, rows = np.atleast_2d(tallies), np.atleast_2d(rows)
-    if (tallies[rows == 0] > 0).any():
-        state, token = (int(i) for i in np.argwhere((rows == 0) & (tallies > 0))[0])
+    impossible = (rows < LEAST) & (tallies > 0)
+    if impossible.any():
+        state, token = (int(i) for i in np.argwhere(impossible)[0])
         return f"token {token}{_state(state, rows)}: {tallies[state, token]:,} seen, weight 0"
     name = evidence.strongest
     for partition in partitions(rows, planned):

@@ -10,6 +10,7 @@ from simkit.laws.named import make_pair
 from simkit.laws.synthetic import CORNER_CASES
 from simkit.sampling.simulate import Progress, draw_tokens, simulate
 from simkit.verify.judge import Plan, Verdict, judge
+from simkit.verify.plan import as_plan
 from simkit.verify.tokens import shared_randomness
 
 DECODES = 500
@@ -89,7 +90,7 @@ def run_gate(
         Called with cases done and their number.
     """
     cases = gate_cases() if cases is None else cases
-    share = shared(plan or Plan(), len(cases))
+    share = shared(as_plan(plan), len(cases))
     for done, case in enumerate(cases):
         pair = make_pair(case.pair, **case.options)
         k, length = case.draft_length, case.length

@@ -16,11 +16,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from simkit.errors import InputError
 from simkit.laws.checks import whole_number
 from simkit.laws.rows import probabilities, rows_from_floats
+from simkit.stats import Evidence, mix
 from simkit.stats.dependence import dependence
 from simkit.verify.battery import overall, shared
 from simkit.verify.judge import Plan, Run, Verdict, judge_run
+from simkit.verify.plan import as_plan
 from simkit.verify.sequential import Budget, paced, schedule
 
 BATCH = 257
@@ -28,7 +31,7 @@ PILOT = 40
 """Calls whose counts only tell how often each slot emits, so that cells and e-values can be planned."""
 
 KEPT_CALLS = 64
-"""Calls whose first tokens are kept, to see whether neighbours in the batch, or calls, share randomness."""
+"""Calls whose tokens are kept, to see whether slots, neighbours in the batch, or calls share randomness."""
 
 Floats = NDArray[np.float64]
 Tokens = NDArray[np.int64]
@@ -198,7 +201,9 @@ def check(
     >>> check(always_keeps, seed=1).outcome
     'FAIL'
     """
-    plan = plan or Plan()
+    if not callable(verifier):
+        raise InputError(f"verifier is a {type(verifier).__name__}; needed: a function, see simkit.check")
+    plan = as_plan(plan)
     seed = secrets.randbits(32) if seed is None else whole_number(seed, "seed", 0)
     cases = check_cases()
     parts = shared(plan, len(cases))
@@ -278,6 +283,8 @@ def _judge_case(
         pilot.call(verifier, rng, own, checked=True)
     emitted = pilot.counts.sum(axis=1) / PILOT
     sizes = schedule(budget, int(emitted.sum()) or 1)
+    # No look before the kept calls are all there: a pass would not have seen shared randomness.
+    sizes = [size for size in sizes if size >= KEPT_CALLS] or [KEPT_CALLS]
     plan = replace(plan, looks=len(sizes))
     counter = _Counter(case)
     for look, done, size in paced(sizes, budget.seconds):
@@ -302,7 +309,7 @@ class _Counter:
         self.edges /= self.edges[:, :, -1:]
         self.state = self.request[:, None] * (drafts + 1) + np.arange(drafts + 1)
         self.counts = np.zeros((case.states, self.vocabulary), dtype=np.int64)
-        self.first: list[Tokens] = []
+        self.kept: list[Tokens] = []
 
     def call(
         self, verifier: Verifier, rng: np.random.Generator, own: np.random.Generator, checked: bool = False
@@ -314,10 +321,8 @@ class _Counter:
         given = (self.draft.copy(), drafts.copy(), self.target.copy())
         try:
             answer = verifier(*given, own)
-        except Exception as error:
-            raise _BrokenContractError(
-                f"the verifier raised {type(error).__name__}: {error} ({self._shapes()})"
-            ) from error
+        except (Exception, SystemExit) as error:
+            raise _BrokenContractError(f"the verifier raised {_text(error)} ({self._shapes()})") from error
         if checked and not all(
             np.array_equal(a, b) for a, b in zip(given, (self.draft, drafts, self.target), strict=True)
         ):
@@ -325,8 +330,8 @@ class _Counter:
                 f"the verifier changed its inputs ({self._shapes()}); it must copy them"
             )
         tokens = self._valid(answer)
-        if len(self.first) < KEPT_CALLS:
-            self.first.append(tokens[:, 0])
+        if len(self.kept) < KEPT_CALLS:
+            self.kept.append(tokens)
         emitted = tokens >= 0
         flat = self.state[emitted] * self.vocabulary + tokens[emitted]
         self.counts += np.bincount(flat, minlength=self.counts.size).reshape(self.counts.shape)
@@ -334,6 +339,7 @@ class _Counter:
     def run(self, visits: Floats, verifier: Verifier, seeds: np.random.SeedSequence) -> Run:
         """Return what was counted, ready to be judged."""
         law = self.case.target.reshape(self.case.states, -1)
+        within, between = self._dependence(law)
         return Run(
             counts=self.counts,
             law=law,
@@ -341,24 +347,32 @@ class _Counter:
             sampler=getattr(verifier, "__qualname__", type(verifier).__name__),
             target=self.case.name,
             keys=(f"seed {seeds.entropy}",),
-            log_e={"dependence": self._dependence()},
+            log_e={
+                "within calls": {_named("within calls", within): within.log_e},
+                "between calls": {_named("between calls", between): between.log_e},
+            },
         )
 
-    def _dependence(self) -> dict[str, float]:
-        """Return the evidence of shared randomness among first tokens, once the planned calls were made."""
-        if len(self.first) < KEPT_CALLS:
-            return {"dependence": 0.0}
-        first = np.stack(self.first, axis=1)
+    def _dependence(self, law: Floats) -> tuple[Evidence, Evidence]:
+        """Return the evidence of shared randomness within and between calls, once the planned ones are made.
+
+        Within a call a token is bet on from those before it; between calls the first tokens are. The matrices
+        have shapes fixed beforehand; until they are full, the evidence is none.
+        """
+        if len(self.kept) < KEPT_CALLS:
+            return (mix({"no calls yet": 0.0}),) * 2
+        states = np.tile(self.state, (KEPT_CALLS, 1))
+        within = dependence(np.concatenate(self.kept), law, states).evidence
+        first = np.stack([tokens[:, 0] for tokens in self.kept], axis=1)
         states = np.repeat(self.request[:, None], KEPT_CALLS, axis=1)
-        found = dependence(first, self.case.target[:, 0], states).evidence
-        return {f"dependence ({found.strongest})": found.log_e}
+        return within, dependence(first, self.case.target[:, 0], states).evidence
 
     def _valid(self, answer: Any) -> Tokens:
         """Return the answer as int64, or say what is wrong with it."""
         try:
             tokens = np.asarray(answer)
         except Exception as error:
-            raise _BrokenContractError(f"the answer is no array: {type(error).__name__}: {error}") from error
+            raise _BrokenContractError(f"the answer is no array: {_text(error)}") from error
         if tokens.shape != self.state.shape or tokens.dtype.kind not in "iu":
             raise _BrokenContractError(
                 f"the answer has shape {tokens.shape} and dtype {tokens.dtype}; needed: integers of shape "
@@ -387,3 +401,15 @@ class _Counter:
     def _shapes(self) -> str:
         batch, drafts = self.edges.shape[:2]
         return f"case {self.case.name!r}, B={batch}, K={drafts}, V={self.vocabulary}"
+
+
+def _named(where: str, found: Evidence) -> str:
+    return f"dependence {where} ({found.strongest})"
+
+
+def _text(error: BaseException) -> str:
+    """Return an error in words; its own text may fail, too."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return type(error).__name__

@@ -20,7 +20,7 @@ from simkit.stats import threshold
 from simkit.verify.verdict import FORMAT, OUTCOMES, finite
 
 # How judge names the draws of a tally: two ranges of one seed may overlap and yet differ as text.
-_RANGE = re.compile(r"seed (\d+), trials (\d+) to (\d+)")
+_RANGE = re.compile(r"seed (-?\d+), trials (\d+) to (\d+)")
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from simkit.stats.two_sample import (
 )
 from simkit.verify.comparison import Comparison, Divergence, Greedy, PositionTest
 from simkit.verify.emitted import Gaps, Samples
-from simkit.verify.plan import Plan
+from simkit.verify.plan import Plan, as_plan
 
 TIE_GAP = 0.25
 """Logit gap up to which the two best tokens count as tied: two steps of bfloat16 for logits of 16 to 32."""
@@ -114,7 +114,7 @@ def compare(
     >>> compare(a, wrong).outcome
     'FAIL'
     """
-    plan = plan or Plan()
+    plan = as_plan(plan)
     whole_number(permutations, "permutations", 1)
     whole_number(seed, "seed", 0)
     tie = as_at_least("tie_gap", tie_gap, 0.0)
@@ -128,7 +128,9 @@ def compare(
 
 def _samples(run: Emitted, name: str) -> Samples:
     if isinstance(run, str | bytes | os.PathLike):
-        raise InputError(f"{name} is the path {os.fspath(run)!r}; pass read_samples(path)")
+        raise InputError(
+            f"{name} is the path {os.fspath(run)!r}; pass simkit.verify.emitted.read_samples(path)"
+        )
     return run if isinstance(run, Samples) else Samples.of(run, name)
 
 
@@ -384,7 +386,8 @@ def _decide(
     return (
         "INCONCLUSIVE",
         f"not rejected, and not certified: at {wide.positions.split(',')[0]} {wide.bound}, and the tolerance "
-        f"is {plan.limit:g}. Draw more lines a prompt, or cut them with a length{doubt}{again}",
+        f"is {plan.limit:g}. Draw more lines a prompt, or cut them with a length (of greedy output, a line "
+        f"a prompt, say so: --greedy){doubt}{again}",
         worst,
     )
 

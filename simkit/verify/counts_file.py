@@ -50,14 +50,25 @@ class Observed(NamedTuple):
         How often each token was drawn.
     kind : str
         What the file was read as: "counts" or "tokens".
+    decodes : int64 array, shape (B, L), or None
+        Tokens in rows of one length, each a decode, for `judge_tokens`; None where the file holds none.
 
     Examples
     --------
-    >>> counts, kind = Observed(np.array([2, 1]), "tokens")
+    >>> Observed(np.array([2, 1]), "tokens").decodes is None
+    True
     """
 
     counts: Ints
     kind: str
+    decodes: Ints | None = None
+
+    @property
+    def described(self) -> str:
+        """What the file was read as, in words."""
+        if self.decodes is not None:
+            return f"{len(self.decodes):,} decodes"
+        return "tokens in no order (randomness used twice goes unseen)" if self.kind == "tokens" else "counts"
 
 
 @dataclass(frozen=True)
@@ -122,7 +133,7 @@ def read_counts(path: FilePath, shape: int | tuple[int, ...], kind: str | None =
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = Path(folder, "drawn.csv").write_text("0\n2\n2\n0\n")
     ...     read_counts(Path(folder, "drawn.csv"), 3)
-    Observed(counts=array([2, 0, 2]), kind='tokens')
+    Observed(counts=array([2, 0, 2]), kind='tokens', decodes=None)
     """
     if kind not in (None, *KINDS):
         raise UnknownNameError("kind of draws", kind, KINDS)
@@ -133,7 +144,8 @@ def read_counts(path: FilePath, shape: int | tuple[int, ...], kind: str | None =
     counts = _as_counts(content, numbers, wanted) if kind == "counts" else _tally(content, numbers, wanted)
     if not counts.any():
         raise InputError(f"{content.path}: all counts are zero, so nothing was drawn; draw first")
-    return Observed(counts, kind)
+    in_rows = kind == "tokens" and numbers.ndim == 2 and min(numbers.shape) > 1
+    return Observed(counts, kind, numbers if in_rows else None)
 
 
 def read_target(path: FilePath) -> Floats:

@@ -27,7 +27,7 @@ from simkit.stats import (
     where,
 )
 from simkit.stats._input import as_counts, as_probabilities, as_visits
-from simkit.verify.plan import Plan
+from simkit.verify.plan import Plan, as_plan
 from simkit.verify.verdict import OUTCOMES, Verdict
 
 __all__ = ["OUTCOMES", "Plan", "Run", "Verdict", "judge", "judge_run"]
@@ -90,7 +90,7 @@ def judge(
     >>> judge([5400, 4600], [0.5, 0.5]).outcome
     'FAIL'
     """
-    plan = plan or Plan()
+    plan = as_plan(plan)
     if isinstance(counts, Tally):
         if target is not None or visits is not None:
             raise InputError("a tally brings its target law and visits; judge its counts to give others")
@@ -98,7 +98,18 @@ def judge(
     else:
         run = _of_counts(counts, target, visits, sampler)
     keys = run.keys if key is None else (key,)
-    return judge_run(replace(run, keys=keys, log_e=others or {}), plan, look)
+    return judge_run(replace(run, keys=keys, log_e=_families(others)), plan, look)
+
+
+def _families(others: object) -> Families:
+    """Return families of log e-values, or none; their numbers are checked where they are mixed."""
+    if others is None:
+        return {}
+    if not isinstance(others, Mapping) or not all(isinstance(m, Mapping) for m in others.values()):
+        raise InputError(
+            f"others={others!r}; needed: log e-values by family and name, such as {{'mine': {{'a': 1.5}}}}"
+        )
+    return others
 
 
 @dataclass(frozen=True)
@@ -327,7 +338,8 @@ def _more(run: Run, plan: Plan) -> str:
     needed = draws
     for _ in range(8):
         seen = detectable_tv(run.law, needed, plan.false_alarm, miss, visits=run.visits)
-        needed *= (seen / plan.limit) ** 2
+        ratio = seen / plan.limit
+        needed *= min(ratio, _MOST_DRAWS) ** 2
         if needed > _MOST_DRAWS:
             return "no feasible number of draws will do"
     return f"it takes about {float(f'{max(needed, 1.0):.3g}'):,.0f} draws, and these are {draws:,.0f}"

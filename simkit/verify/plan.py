@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from simkit.errors import InputError
 from simkit.laws.checks import whole_number
 
+MOST_LOOKS = 64
+_LEAST_ERROR = 1e-14
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -55,18 +58,26 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name in ("false_alarm", "miss", "tolerance"):
-            _check_share(name, getattr(self, name))
+            self._set(name, _share(name, getattr(self, name)))
         if self.length is not None:
-            whole_number(self.length, "length", 1)
+            self._set("length", whole_number(self.length, "length", 1))
         if self.tolerance_per_sequence is not None:
-            _check_share("tolerance_per_sequence", self.tolerance_per_sequence)
+            self._set("tolerance_per_sequence", _share("tolerance_per_sequence", self.tolerance_per_sequence))
             if self.length is None:
                 raise InputError(
                     f"tolerance_per_sequence={self.tolerance_per_sequence!r} without length; give the tokens "
                     "of a sequence"
                 )
-        whole_number(self.ks_states, "ks_states", 0)
-        whole_number(self.looks, "looks", 1)
+        self._set("ks_states", whole_number(self.ks_states, "ks_states", 0))
+        self._set("looks", whole_number(self.looks, "looks", 1, MOST_LOOKS))
+        if not self.confidence < 1.0 - _LEAST_ERROR:
+            raise InputError(
+                f"miss={self.miss!r} for {self.looks} looks; needed: at least {_LEAST_ERROR:g} a look, where "
+                "the confidence still differs from 1"
+            )
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
 
     @property
     def limit(self) -> float:
@@ -81,6 +92,39 @@ class Plan:
         return 1.0 - self.miss / self.looks
 
 
-def _check_share(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < 1.0:
+def as_plan(plan: object) -> Plan:
+    """Return the plan given, or the default for None.
+
+    Parameters
+    ----------
+    plan : object
+        What the caller passed.
+
+    Raises
+    ------
+    InputError
+        For anything else.
+
+    Examples
+    --------
+    >>> as_plan(None) == Plan()
+    True
+    """
+    if plan is None:
+        return Plan()
+    if not isinstance(plan, Plan):
+        raise InputError(f"plan is {plan!r}; needed: a simkit.Plan, such as Plan(tolerance=0.01)")
+    return plan
+
+
+def _share(name: str, value: object) -> float:
+    """Return a number strictly between 0 and 1 as float; NumPy's numbers, too, so that records are JSON."""
+    if isinstance(value, bool | str | bytes):
         raise InputError(f"{name}={value!r}; it must lie strictly between 0 and 1")
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name}={value!r}; it must lie strictly between 0 and 1") from None
+    if not 0.0 < number < 1.0:
+        raise InputError(f"{name}={value!r}; it must lie strictly between 0 and 1")
+    return number

@@ -8,15 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from simkit.errors import InputError
+from simkit.laws.checks import whole_number
 from simkit.sampling.simulate import Progress
 from simkit.sampling.tally import Tally
 from simkit.verify.judge import Plan, Verdict, judge
+from simkit.verify.plan import as_plan
 
 FIRST = 2**14
 """Tokens at the first look, about."""
 
 LOOKS_BY_TIME = 24
 """Looks that a run with a budget of time has: up to 2**37 tokens."""
+
+MOST_SAMPLES = 2**62
 
 Draw = Callable[[int, int, Progress | None], Tally]
 
@@ -47,8 +51,9 @@ class Budget:
     seconds: float | None = None
 
     def __post_init__(self) -> None:
-        given = [value for value in (self.samples, self.seconds) if value is not None]
-        if len(given) != 1 or not (math.isfinite(given[0]) and given[0] > 0):
+        if self.samples is not None and self.seconds is None:
+            whole_number(self.samples, "samples", 1, MOST_SAMPLES)
+        elif self.samples is not None or not _is_positive(self.seconds):
             raise InputError(
                 f"a budget of {self.samples!r} samples and {self.seconds!r} seconds; give one positive number"
             )
@@ -67,14 +72,19 @@ class Budget:
         InputError
             For anything else.
         """
-        unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:].lower())
         try:
+            unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1:])
             number = float(text[:-1] if unit else text)
             return cls(seconds=number * unit) if unit else cls(samples=int(number))
-        except (ValueError, OverflowError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InputError(
                 f"budget {text!r}; write samples, as in 1e8, or time, as in 60s, 5m or 1h, above 0"
             ) from error
+
+
+def _is_positive(value: object) -> bool:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value) and value > 0  # type: ignore[arg-type, operator]
 
 
 def schedule(budget: Budget, length: int) -> list[int]:
@@ -92,6 +102,7 @@ def schedule(budget: Budget, length: int) -> list[int]:
     >>> schedule(Budget(samples=100_000), 16)
     [1562, 3124, 6248]
     """
+    whole_number(length, "length", 1)
     if budget.samples is None:
         first = max(1, FIRST // length)
         return [first * 2**j for j in range(LOOKS_BY_TIME)]
@@ -143,7 +154,7 @@ def judge_until(
     ('PASS', True)
     """
     sizes = schedule(budget, length)
-    plan = replace(plan or Plan(), looks=len(sizes))
+    plan = replace(as_plan(plan), looks=len(sizes))
     tally: Tally | None = None
     for look, done, size in paced(sizes, budget.seconds):
         more = draw(done, size - done, progress(f"look {look} of {len(sizes)}"))
@@ -169,9 +180,12 @@ def paced(sizes: Sequence[int], seconds: float | None) -> Iterator[tuple[int, in
     >>> list(paced([10, 20, 40], None))
     [(1, 0, 10), (2, 10, 20), (3, 20, 40)]
     """
-    begun, done = time.monotonic(), 0
+    begun = now = time.monotonic()
+    done, pace = 0, 0.0
     for look, size in enumerate(sizes, 1):
-        if seconds is not None and done and (time.monotonic() - begun) / done * size > seconds:
+        # The pace is the last look's: the first one compiles, too.
+        if seconds is not None and done and now - begun + pace * (size - done) > seconds:
             return
         yield look, done, size
-        done = size
+        last, now = now, time.monotonic()
+        done, pace = size, (now - last) / (size - done)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from simkit.errors import InputError
 from simkit.stats import Certificate, threshold
 from simkit.stats.stream import Stream
-from simkit.verify.plan import Plan
+from simkit.verify.plan import Plan, as_plan
 from simkit.verify.verdict import Verdict
 
 Law = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
@@ -63,7 +63,7 @@ def judge_stream(
     >>> judge_stream(right, p).outcome, judge_stream(greedy, p).outcome
     ('INCONCLUSIVE', 'FAIL')
     """
-    plan = plan or Plan()
+    plan = as_plan(plan)
     if isinstance(tokens, Stream):
         if rows is not None or draft_rows is not None or alternatives is not None:
             raise InputError("a stream holds its rows and alternatives; judge it alone")

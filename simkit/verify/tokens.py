@@ -15,7 +15,7 @@ from simkit.errors import InputError
 from simkit.laws.pair import Pair
 from simkit.stats.dependence import dependence
 from simkit.verify.judge import Run, judge_run
-from simkit.verify.plan import Plan
+from simkit.verify.plan import Plan, as_plan
 from simkit.verify.verdict import Verdict
 
 Tokens = NDArray[np.int64]
@@ -78,7 +78,7 @@ def judge_tokens(
         keys=(key if key is not None else f"tokens {content[:16]}",),
         log_e=_shared(drawn, states, pair),
     )
-    return judge_run(run, plan or Plan())
+    return judge_run(run, as_plan(plan))
 
 
 def shared_randomness(tokens: ArrayLike, pair: Pair) -> dict[str, dict[str, float]]:

@@ -65,7 +65,7 @@ class Verdict:
     >>> from simkit.verify.judge import judge
     >>> verdict = judge([50, 50], [0.5, 0.5])
     >>> verdict.outcome, verdict.passed, round(verdict.certificate.total_variation, 2)
-    ('INCONCLUSIVE', False, 0.2)
+    ('INCONCLUSIVE', False, 0.21)
     """
 
     outcome: str
@@ -102,6 +102,11 @@ class Verdict:
             if length
             else []
         )
+        detectable = (
+            [("detectable", f"a total variation of {self.detectable_tv:.3g} would have been rejected")]
+            if self.detectable_tv < 1.0
+            else []
+        )
         tests = [
             (test.name, f"{str(test).removeprefix(test.name + ': ')}; after Holm {_p(adjusted)}")
             for test, adjusted in zip(self.tests, self.adjusted, strict=True)
@@ -109,9 +114,9 @@ class Verdict:
         return [
             ("verdict", f"{self.outcome}: {self.reason}"),
             ("log e-value", f"{self.log_evidence:.4g} (rejects at {limit:.4g}; {self.evidence.strongest})"),
-            ("total variation", str(self.certificate)),
+            ("total variation", str(self.certificate).removeprefix("total variation ")),
             *sequence,
-            ("detectable", f"a total variation of {self.detectable_tv:.3g} would have been rejected"),
+            *detectable,
             ("largest departure", self.where),
             *tests,
         ]

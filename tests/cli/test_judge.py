@@ -114,7 +114,8 @@ def test_counts_tokens_and_formats_give_one_verdict(files: Path, call: Call) -> 
 
 
 def test_text_says_how_the_file_was_read(files: Path, call: Call) -> None:
-    for counts, kind in [("good.npy", "counts"), ("tokens.csv", "tokens")]:
+    as_tokens = "tokens in no order (randomness used twice goes unseen)"
+    for counts, kind in [("good.npy", "counts"), ("tokens.csv", as_tokens)]:
         lines = dict(
             line.split("  ", 1) for line in call("judge", counts, "--target", "law.npy").out.splitlines()
         )
@@ -189,3 +190,15 @@ def test_bad_usage_points_at_the_help(arguments: list[str], files: Path, call: C
     assert (result.code, result.out) == (2, "")
     assert "judge --help" in result.err
     assert "Traceback" not in result.err
+
+
+def test_decodes_are_held_against_each_other(files: Path, call: Call) -> None:
+    # Each row twice: the counts are right, and one of two decodes is not drawn.
+    rng = np.random.default_rng()
+    drawn = rng.choice(3, p=[0.5, 0.3, 0.2], size=(500, 20))
+    np.save(files / "decodes.npy", drawn)
+    np.save(files / "twins.npy", drawn.repeat(2, axis=0))
+    np.save(files / "row.npy", [0.5, 0.3, 0.2])
+    right = call("judge", "decodes.npy", "--target", "row.npy", "--tokens", "--tolerance", 0.1)
+    assert (right.code, "as 500 decodes: 10,000 draws" in right.out) == (0, True)
+    assert call("judge", "twins.npy", "--target", "row.npy", "--tokens", "--tolerance", 0.1).code == 1

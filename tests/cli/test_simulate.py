@@ -98,7 +98,8 @@ def test_exit_code_is_the_verdict(more: list[object], code: int, status: str, ca
 
 
 def test_budget_ends_at_the_first_verdict(call: Call) -> None:
-    document = call(*SMALL, "--budget", "1e7", "--json").json
+    small = [option for option in SMALL if option not in ("--trials", 2000)]
+    document = call(*small, "--budget", "1e7", "--json").json
     assert document["verdict"]["outcome"] == "PASS"
     assert document["verdict"]["plan"]["looks"] == 10
     # n0 * 2**j, and far from the whole budget: 0.2 is a large tolerance
@@ -167,6 +168,8 @@ def test_progress_goes_to_stderr(call: Call, monkeypatch: pytest.MonkeyPatch) ->
         (["--budget", "soon"], ["budget 'soon'", "60s"]),
         (["--budget", "0"], ["budget '0'"]),
         (["--budget", "-5s"], ["budget '-5s'"]),
+        (["--budget", "100", "--length", 0], ["length=0"]),
+        (["--budget", "100", "--trials", 5], ["--trials and --budget"]),
         (["--target-temperature", -1], ["temperature=-1.0"]),
         (["--target-temperature", "nan"], ["temperature=nan"]),
         (["--draft-temperature", "inf"], ["temperature=inf"]),
@@ -177,8 +180,9 @@ def test_progress_goes_to_stderr(call: Call, monkeypatch: pytest.MonkeyPatch) ->
 def test_bad_input_is_one_line_that_names_it(
     arguments: list[object], says: list[str], refused: Callable[..., str]
 ) -> None:
+    size = () if "--budget" in arguments or "--trials" in arguments else ("--trials", 10)
     for form in ([], ["--json"]):
-        message = refused("simulate", "--trials", 10, *arguments, *form)
+        message = refused("simulate", *size, *arguments, *form)
         assert [word for word in says if word not in message] == []
 
 

@@ -99,21 +99,21 @@ def test_cells_follow_the_plan():
 # The bound, by hand.
 
 
-def unbiased(counts, expected):
-    """Return U, Pearson's statistic less the sum of (c - e)/e."""
+def larger(counts, expected):
+    """Return the larger of Pearson's statistic and U, which is less the sum of (c - e)/e."""
     excess = counts - expected
-    return float((excess * (excess - 1) / expected).sum())
+    return max(float((excess**2 / expected).sum()), float((excess * (excess - 1) / expected).sum()))
 
 
 def test_one_state_by_hand():
     counts, p = np.array([310, 190, 500]), np.array([0.3, 0.2, 0.5])
     bound = certificate(counts, p, 0.99)
     # U is .85, below its 2 degrees of freedom, and counts as 2.
-    assert unbiased(counts, 1000 * p) == pytest.approx(1 / 3 + 1 / 2 - 10 / 300 + 10 / 200)
+    assert larger(counts, 1000 * p) == pytest.approx(1 / 3 + 1 / 2 - 10 / 300 + 10 / 200)
     limit = noncentrality_limit(2.0, 2, 0.01)
     assert bound.total_variation == pytest.approx(0.5 * math.sqrt(limit / 999), rel=1e-9)
     counts = np.array([330, 210, 460])
-    u = 30 * 29 / 300 + 10 * 9 / 200 + 40 * 41 / 500
+    u = max(30 * 29 / 300 + 10 * 9 / 200 + 40 * 41 / 500, 30**2 / 300 + 10**2 / 200 + 40**2 / 500)
     bound = certificate(counts, p, 0.99)
     limit = bound.total_variation**2 * 4 * 999
     assert ncx2.cdf(u, 2, limit) == pytest.approx(0.01, rel=1e-6)
@@ -126,7 +126,7 @@ def test_tail_by_hand():
     p = np.array([0.5, 0.45] + [0.01] * 5)  # n = 1000: the five expect 10 each, 50 together
     counts = np.array([520, 430, 30, 0, 0, 10, 10])
     bound = certificate(counts, p, 0.99)
-    u = 20 * 19 / 500 + 20 * 21 / 450
+    u = max(20 * 19 / 500 + 20 * 21 / 450, 20**2 / 500 + 20**2 / 450)
     spread = 0.5 * math.sqrt(noncentrality_limit(max(u, 2.0), 2, 0.01) / 999)
     assert bound.opaque == pytest.approx(0.05)
     assert bound.total_variation == pytest.approx(0.05 + spread, rel=1e-9)
@@ -138,7 +138,7 @@ def test_left_out_by_hand():
     counts = np.array([540, 448, 9, 3])
     bound = certificate(counts, p, 0.99)
     inside, first = 988, 988 * 0.5 / 0.99
-    x2 = unbiased(np.array([540, 448]), np.array([first, inside - first]))
+    x2 = larger(np.array([540, 448]), np.array([first, inside - first]))
     limit = noncentrality_limit(x2, 1, 0.9 * 0.01)
     hidden = share_limit(12, 1000, 0.1 * 0.01)
     assert bound.opaque == pytest.approx(0.01 + hidden, rel=1e-12)
@@ -163,10 +163,12 @@ def test_many_states_by_hand():
     # 270 and 30 draws, no; .05 expects 15, so .05, .04, .01 are a tail of 30.
     n = counts.sum(axis=1)
     total = n.sum()
-    x2 = [unbiased(counts[s, :cells], n[s] * p[s, :cells]) for s, cells in ((0, 3), (1, 4))]
-    x2.append(unbiased(np.array([270, 36]), n[3] * np.array([0.9, 0.1])))
+    cells = [(counts[s, :k], n[s] * p[s, :k]) for s, k in ((0, 3), (1, 4))]
+    cells.append((np.array([270, 36]), n[3] * np.array([0.9, 0.1])))
+    x2 = [float(((c - e) ** 2 / e).sum()) for c, e in cells]
+    u = [x - float(((c - e) / e).sum()) for x, (c, e) in zip(x2, cells, strict=True)]
     df, weight = 2 + 3 + 1, sum(m * m / (m - 1) for m in weight_of(n))
-    limit = noncentrality_limit(sum(x2), df, 0.9e-3)
+    limit = noncentrality_limit(max(sum(x2), sum(u)), df, 0.9e-3)
     opaque = 0.1 * n[3] / total + share_limit(0, total, 0.1e-3)
     assert bound.degrees_of_freedom == df
     assert bound.cells == 3 + 4 + 2
@@ -174,7 +176,7 @@ def test_many_states_by_hand():
     assert bound.total_variation == pytest.approx(opaque + 0.5 * math.sqrt(limit * weight) / total, rel=1e-9)
     excess = [(x - d) / m for x, d, m in zip(x2, (2, 3, 1), weight_of(n), strict=True)]
     assert bound.worst_state == (0, 1, 3)[int(np.argmax(excess))] == 1
-    own = 0.5 * math.sqrt(noncentrality_limit(max(x2[1], 3.0), 3, 1e-3 / 3) / (n[1] - 1))
+    own = 0.5 * math.sqrt(noncentrality_limit(max(x2[1], u[1], 3.0), 3, 1e-3 / 3) / (n[1] - 1))
     assert bound.worst_bound == pytest.approx(own, rel=1e-9)
 
 

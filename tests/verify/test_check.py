@@ -219,3 +219,26 @@ def pilots(emitted: list[int], samples: list[int]) -> None:
             at += 1
         assert counted == wanted
     assert at == len(emitted)
+
+
+def test_one_uniform_for_all_slots_fails(seed: int) -> None:
+    # Each slot has its law given that it was emitted; the tokens of a call follow from each other.
+    def one_uniform(
+        draft: np.ndarray, ids: np.ndarray, target: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        edges = target.cumsum(axis=2)
+        return (edges <= rng.random((len(ids), 1, 1)) * edges[:, :, -1:]).sum(axis=2)
+
+    found = check(one_uniform, plan=PLAN, seed=seed, budget=BUDGET)
+    assert found.outcome == "FAIL"
+    assert any("within calls" in case.reason for case in found.cases)
+
+
+def test_an_exit_is_a_broken_contract_and_no_function_is_an_error(seed: int) -> None:
+    def leaves(*_: Any) -> None:
+        raise SystemExit(0)
+
+    found = check(leaves, plan=PLAN, seed=seed, budget="1000")
+    assert (found.outcome, "SystemExit" in found.cases[0].reason) == ("FAIL", True)
+    with pytest.raises(InputError, match="needed: a function"):
+        check(None)  # type: ignore[arg-type]

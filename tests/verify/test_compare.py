@@ -428,7 +428,10 @@ def test_arguments_are_checked(tmp_path: Path) -> None:
         (lambda: compare(a, a, seed=-1), "seed=-1"),
         (lambda: compare(a, a, tie_gap=-1.0), "tie_gap=-1.0"),
         (lambda: compare(a, a, tie_gap=math.nan), "tie_gap=nan"),
-        (lambda: compare("a.jsonl", a), "A is the path 'a.jsonl'; pass read_samples(path)"),  # type: ignore[arg-type]
+        (
+            lambda: compare("a.jsonl", a),
+            "A is the path 'a.jsonl'; pass simkit.verify.emitted",
+        ),  # type: ignore[arg-type]
         (lambda: compare(a, tmp_path), "B is the path"),  # type: ignore[arg-type]
         (lambda: compare(a, []), "B is empty"),
         (lambda: compare(a, [one(1), {"prompt": "a"}]), "B, line 2: no 'tokens'"),

@@ -82,7 +82,7 @@ TOKENS = [0] * 5 + [2] * 9
     ],
 )
 def test_counts_in_every_form(name: str, content: Any, save: Save) -> None:
-    counts, kind = read_counts(save(name, content), 3)
+    counts, kind, _ = read_counts(save(name, content), 3)
     assert (counts.tolist(), counts.dtype, kind) == (COUNTS, np.dtype(np.int64), "counts")
 
 
@@ -102,7 +102,7 @@ def test_counts_in_every_form(name: str, content: Any, save: Save) -> None:
     ],
 )
 def test_tokens_in_every_form(name: str, content: Any, save: Save) -> None:
-    counts, kind = read_counts(save(name, content), 3)
+    counts, kind, _ = read_counts(save(name, content), 3)
     assert (counts.tolist(), kind) == (COUNTS, "tokens")
 
 
@@ -148,7 +148,7 @@ def test_counts_by_state_have_the_shape_of_the_target(save: Save) -> None:
     # All numbers are below 3, and still only counts: tokens do not say in which state they were drawn.
     by_state = [[1, 2, 0], [2, 0, 1]]
     for name, content in [("a.npy", by_state), ("a.csv", "1,2,0\n2,0,1\n"), ("a.json", {"counts": by_state})]:
-        counts, kind = read_counts(save(name, content), (2, 3))
+        counts, kind, _ = read_counts(save(name, content), (2, 3))
         assert (counts.tolist(), kind) == (by_state, "counts")
     for content, kind in [(by_state, "tokens"), (TOKENS, "tokens"), ({"tokens": TOKENS}, None)]:
         path = save("b.json", content)

@@ -399,3 +399,47 @@ def test_a_fault_of_the_detectable_size_is_rejected(
     # Teeth: half the fault stays under the bound, and a right law never fails.
     assert failures(seen / 2) < bound
     assert failures(0.0) == 0
+
+
+def test_what_is_no_plan_is_named() -> None:
+    for plan in (0.02, {}, [], "", 0):
+        with pytest.raises(InputError, match="needed: a simkit"):
+            judge([5, 5], [0.5, 0.5], plan)  # type: ignore[arg-type]
+    for miss in (1e-15, 1e-17):
+        with pytest.raises(InputError, match="miss="):
+            Plan(miss=miss)
+    with pytest.raises(InputError, match="looks="):
+        Plan(looks=1100)
+    numpy_plan = Plan(tolerance=np.float32(0.25), length=np.int64(4))  # type: ignore[arg-type]
+    assert json.dumps(judge([5, 5], [0.5, 0.5], numpy_plan).record())
+    assert judge([5, 5], [0.5, 0.5], Plan(tolerance=1e-300)).reason.endswith(
+        "no feasible number of draws will do"
+    )
+
+
+def test_evidence_from_elsewhere_joins_and_takes_no_place() -> None:
+    counts, law = [5400, 4600], [0.5, 0.5]
+    assert judge(counts, law, others={"mine": {"a": 0.0}}).outcome == "FAIL"
+    assert judge([50, 50], law, others={"mine": {"a": 90.0}}).where == "a"
+    for others in ({"full": {"x": 0.0}}, {"mine": {"full k*": -99.0}}):
+        with pytest.raises(InputError, match="others hold full"):
+            judge(counts, law, others=others)
+    for wrong in (5, {"m": 5}, {"m": {"a": "x"}}):
+        with pytest.raises(InputError, match="others="):
+            judge(counts, law, others=wrong)  # type: ignore[arg-type]
+
+
+def test_a_token_below_the_smallest_number_is_impossible() -> None:
+    for least in (1e-310, 5e-324):
+        verdict = judge([999_900, 100], [1.0, least])
+        assert verdict.outcome == "FAIL"
+        assert "weight 0" in verdict.where
+
+
+def test_the_certificate_counts_what_was_drawn_and_not_what_was_planned() -> None:
+    # One draw a state of 40 planned: whatever is drawn, the chi-square is its degrees of freedom.
+    verdict = judge(
+        np.tile([1, 0], (2000, 1)), np.full((2000, 2), 0.5), Plan(tolerance=0.2), visits=np.full(2000, 40.0)
+    )
+    assert verdict.outcome != "PASS"
+    assert verdict.certificate.total_variation == 1.0

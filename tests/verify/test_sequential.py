@@ -97,7 +97,9 @@ def test_false_alarms_over_all_looks_are_within_the_rate(rng: np.random.Generato
     assert crossed([0.4, 0.35, 0.25], 100) > binom.ppf(1 - 1e-6, 100, alpha)
 
 
-@pytest.mark.parametrize("text", ["", "s", "soon", "-1", "0", "0s", "nan", "inf", "1e400", "5 parsecs"])
+@pytest.mark.parametrize(
+    "text", ["", "s", "soon", "-1", "0", "0s", "nan", "inf", "1e400", "5 parsecs", "1M", 60, None]
+)
 def test_budgets_that_are_none(text: str) -> None:
     with pytest.raises(InputError, match="budget"):
         Budget.parse(text)
@@ -110,7 +112,7 @@ def test_budgets_that_are_none(text: str) -> None:
         ("250", Budget(samples=250)),
         ("90s", Budget(seconds=90)),
         ("2m", Budget(seconds=120)),
-        ("0.5H", Budget(seconds=1800)),
+        ("0.5h", Budget(seconds=1800)),
     ],
 )
 def test_budgets_that_are_some(text: str, budget: Budget) -> None:
@@ -118,6 +120,9 @@ def test_budgets_that_are_some(text: str, budget: Budget) -> None:
 
 
 def test_one_budget_at_a_time() -> None:
+    for samples in ("5", 1e9, True, 10**400):
+        with pytest.raises(InputError, match="samples"):
+            Budget(samples=samples)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="one positive number"):
         Budget(samples=5, seconds=5)
     with pytest.raises(InputError, match="one positive number"):
