@@ -247,8 +247,7 @@ def _look(counts: Ints, rows: Floats, planned: Floats, layout: Layout) -> _Seen:
     pearson = (excess**2 / expected).sum(axis=1) + tail**2 / rest
     enough = np.maximum(planned * (1.0 - layout.outside) / 2.0, 2.0)
     tested = (layout.cells > 1) & (inside >= enough)
-    seen = (np.where(tested, values, 0.0) for values in (pearson, shares))
-    return _Seen(draws, inside, *seen, tested)
+    return _Seen(draws, inside, pearson * tested, shares * tested, tested)
 
 
 def _chi_square(
