@@ -34,8 +34,10 @@ def _as_array(name: str, values: Any) -> NDArray[Any]:
         given = np.asarray(values)
         if given.dtype.kind == "O":  # fractions and Python's long integers
             given = given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name} are not numbers in rows of one length; give an array of numbers.") from None
+    except Exception:  # whatever an array library of the user's raises, such as a tensor on another device
+        raise InputError(
+            f"{name} are not numbers in rows of one length; give a NumPy array of numbers."
+        ) from None
     if given.dtype.kind not in "fiub":
         raise InputError(f"{name} have dtype {given.dtype}; needed: real numbers.")
     return given
@@ -88,8 +90,10 @@ def as_counts(counts: ArrayLike, shape: tuple[int, ...]) -> Ints:
     """Return counts as int64 of the given shape; floats are taken only if they are whole numbers."""
     try:
         given = np.asarray(counts)
-    except ValueError:
-        raise InputError("counts are rows of different lengths; give one count a token.") from None
+    except Exception:
+        raise InputError(
+            "counts are no array, or rows of different lengths; give a NumPy array, one count a token."
+        ) from None
     if given.shape != shape:
         raise InputError(
             f"counts have shape {given.shape} and probabilities {shape}; give both the same shape."

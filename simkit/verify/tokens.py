@@ -115,8 +115,10 @@ def _as_decodes(tokens: ArrayLike, vocabulary: int) -> Tokens:
     """Return decodes as int64 (B, L)."""
     try:
         given = np.asarray(tokens)
-    except ValueError as error:
-        raise InputError("tokens are ragged; fill decodes that end early with -1, to shape (B, L)") from error
+    except Exception as error:
+        raise InputError(
+            "tokens are no array, or ragged: fill decodes that end early with -1, to shape (B, L)"
+        ) from error
     if given.ndim != 2 or given.size == 0 or given.dtype.kind not in "iu":
         raise InputError(f"tokens have shape {given.shape}, dtype {given.dtype}; needed: integers (B, L)")
     if given.min() < -1 or given.max() >= vocabulary:

@@ -443,3 +443,14 @@ def test_the_certificate_counts_what_was_drawn_and_not_what_was_planned() -> Non
     )
     assert verdict.outcome != "PASS"
     assert verdict.certificate.total_variation == 1.0
+
+
+def test_arrays_that_cannot_be_read_are_named() -> None:
+    class OnAnotherDevice:
+        def __array__(self, *_: object, **__: object) -> np.ndarray:
+            raise RuntimeError("copy the tensor to the host first")
+
+    with pytest.raises(InputError, match="counts are no array"):
+        judge(OnAnotherDevice(), [0.5, 0.5])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="probabilities are not numbers"):
+        judge([5, 5], OnAnotherDevice())  # type: ignore[arg-type]
