@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +23,7 @@ from simkit.stats.dependence import dependence
 from simkit.verify.battery import overall, shared
 from simkit.verify.judge import Plan, Run, Verdict, judge_run
 from simkit.verify.plan import as_plan
+from simkit.verify.readable import Readable
 from simkit.verify.sequential import Budget, paced, schedule
 
 BATCH = 257
@@ -101,8 +101,8 @@ class CaseResult:
     verdict: Verdict | None
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, repr=False)
+class Check(Readable):
     """The answer on a verifier.
 
     Parameters
@@ -151,13 +151,6 @@ class Check:
                 for case in self.cases
             ],
         }
-
-    def __repr__(self) -> str:
-        return "Check\n" + "\n".join(f"  {name}: {text}" for name, text in self.rows())
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{escape(n)}</th><td>{escape(t)}</td></tr>" for n, t in self.rows())
-        return f"<table>{rows}</table>"
 
 
 def check(

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from typing import Any
 from simkit.errors import InputError
 from simkit.files import store_error
 from simkit.stats import threshold
+from simkit.verify.readable import Readable
 from simkit.verify.verdict import FORMAT, OUTCOMES, finite
 
 # How judge names the draws of a tally: two ranges of one seed may overlap and yet differ as text.
@@ -63,8 +63,8 @@ class Part:
         }
 
 
-@dataclass(frozen=True)
-class Combined:
+@dataclass(frozen=True, repr=False)
+class Combined(Readable):
     """What several independent runs say together.
 
     Parameters
@@ -168,13 +168,6 @@ class Combined:
         )
         assert isinstance(found, dict)
         return found
-
-    def __repr__(self) -> str:
-        return "Combined\n" + "\n".join(f"  {name}: {text}" for name, text in self.rows())
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self.rows())
-        return f"<table>{rows}</table>"
 
 
 def combine(records: Sequence[Mapping[str, Any]], names: Sequence[str] | None = None) -> Combined:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
 from simkit.stats.two_sample import (
@@ -12,6 +11,7 @@ from simkit.stats.two_sample import (
     VariationBound,
 )
 from simkit.verify.plan import Plan
+from simkit.verify.readable import Readable
 from simkit.verify.verdict import finite
 
 FORMAT = "simkit comparison 1"
@@ -140,8 +140,8 @@ class Greedy:
         return tuple(d for d in self.divergences if d.gap is None)
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Readable):
     """What two samplers' outputs say about their laws.
 
     Parameters
@@ -264,12 +264,3 @@ class Comparison:
         plain = finite(found)
         assert isinstance(plain, dict)
         return plain
-
-    def __repr__(self) -> str:
-        return "Comparison\n" + "\n".join(f"  {name}: {text}" for name, text in self.rows())
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in self.rows()
-        )
-        return f"<table>{rows}</table>"

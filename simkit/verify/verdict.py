@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from html import escape
 from types import MappingProxyType
 from typing import Any
 
 from simkit.stats import Certificate, Evidence, GoodnessOfFit, threshold
 from simkit.verify.plan import Plan
+from simkit.verify.readable import Readable
 
 FORMAT = "simkit verdict 1"
 
@@ -24,8 +24,8 @@ OUTCOMES: Mapping[str, str] = MappingProxyType(
 """The three answers and what they mean; the worst is FAIL, and only PASS is green."""
 
 
-@dataclass(frozen=True)
-class Verdict:
+@dataclass(frozen=True, repr=False)
+class Verdict(Readable):
     """What a run says about its sampler.
 
     Parameters
@@ -146,13 +146,6 @@ class Verdict:
         plain = finite(found)
         assert isinstance(plain, dict)
         return plain
-
-    def __repr__(self) -> str:
-        return "Verdict\n" + "\n".join(f"  {name}: {text}" for name, text in self.rows())
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in self.rows())
-        return f"<table>{rows}</table>"
 
 
 def finite(value: object) -> object:
