@@ -75,11 +75,6 @@ class Program:
         """The end state, or -1 where there is none."""
         return -1 if self.pair.end is None else self.pair.end
 
-    def reseeded(self, seed: int) -> Program:
-        """Return the same program for another seed, without building its tables again."""
-        seed = _seed(seed)
-        return replace(self, seed=seed, key=philox.key(seed, self.task))
-
     def private(self) -> Program:
         """Return the program a thread should read: with packed tables of its own, where they are small.
 
