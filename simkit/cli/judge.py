@@ -47,7 +47,8 @@ def judge(
     """Judge counts, or raw tokens, that any sampler has drawn: PASS, FAIL or INCONCLUSIVE, and why.
 
     An array as long as the target is counts; other whole numbers below its length are token ids. Where both
-    are possible, say --counts or --tokens. Draws are taken as independent, at each state.
+    are possible, say --counts or --tokens. Draws are taken as independent, at each state; tokens in rows of
+    one length are decodes, and are also held against each other for randomness that was used twice.
 
     Example: simkit judge counts.npy --target probabilities.npy --sampler "my engine 1.2" --out tonight.json
     """

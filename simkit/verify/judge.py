@@ -143,6 +143,11 @@ class Run:
 
 
 def _of_tally(tally: Tally, plan: Plan, sampler: str) -> Run:
+    if plan.length not in (None, tally.length):
+        raise InputError(
+            f"the plan's sequences have length={plan.length} and the tally's decodes {tally.length} tokens; "
+            "make both the same"
+        )
     joint = {}
     if tally.joint_length:
         joint[f"first {tally.joint_length} tokens"] = _joint(tally)
@@ -162,7 +167,7 @@ def _of_counts(
 ) -> Run:
     if target is None:
         raise InputError("judge(counts) needs the target: the probabilities that the counts should follow")
-    law = as_probabilities(target.probabilities if isinstance(target, Row) else target)
+    law = as_probabilities(target)
     tokens = as_counts(counts, law.shape)
     if visits is None and law.ndim == 2 and len(law) > 1:
         raise InputError(

@@ -125,7 +125,7 @@ def judge_until(
     Error rates are those of the plan for the whole run: the e-value has fixed concentrations and is valid
     however often it is looked at (Ville's inequality), and each of J certificates has confidence
     1 - miss / J. The looks are at sizes n0 * 2**j fixed beforehand. A budget of time ends the run before the
-    first look that would, at the pace so far, end after it.
+    first look that would, at the pace of the one before, end after it.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def judge_until(
 
 
 def paced(sizes: Sequence[int], seconds: float | None) -> Iterator[tuple[int, int, int]]:
-    """Yield each look with the size before and its own, as long as, at the pace so far, it ends in time.
+    """Yield each look with the size before and its own, as long as, at the last pace, it ends in time.
 
     Parameters
     ----------

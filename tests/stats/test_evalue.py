@@ -282,7 +282,7 @@ def test_product_takes_its_concentration_from_all_states(rng):
     p = rng.dirichlet(np.ones(4), size=3)
     p[0] = [0.5, 0.5, 0.0, 0.0]
     visits = np.array([10.0, 200.0, 0.3])
-    counts = rng.multinomial([12, 190, 1], p)
+    counts = rng.multinomial([12, 190, 2], p)  # two draws where .3 are planned: k is that of one
     k = np.maximum(visits, 1.0) / 2 * math.sqrt((1 + 3 + 3) / threshold())
     run = evidence(counts, p, visits)
     assert run.components["product k*"] == pytest.approx(log_e_value(counts, p, k).sum(), abs=1e-11)

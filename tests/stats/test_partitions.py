@@ -46,6 +46,19 @@ def test_cells_of_a_small_law_by_hand() -> None:
     assert found["rank split at 3"].describe(1) == "ranks 4 and up"
 
 
+def test_partitions_suit_every_state():
+    wide, narrow = np.full(12, 1 / 12), np.eye(12)[0]
+    # One state of two has tokens to split, or to pool; the other has not.
+    names = [p.name for p in partitions(np.stack([narrow, wide]), np.array([1e6, 1e6]))]
+    assert "10 commonest and rest" in names
+    assert "pooled cells" not in names
+    names = [p.name for p in partitions(np.stack([narrow, wide]), np.array([1e6, 60.0]))]
+    assert names[0] == "pooled cells"
+    for vocabulary, has in ((2 * BUCKETS, False), (2 * BUCKETS + 1, True)):
+        law = np.full((1, vocabulary), 1 / vocabulary)
+        assert any("hash" in p.name for p in partitions(law, np.array([1e6]))) is has
+
+
 def test_id_blocks_are_even_and_say_their_edges() -> None:
     for vocabulary in (17, 100, 1000, 4097):
         blocks = next(

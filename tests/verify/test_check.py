@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from simkit.errors import InputError
-from simkit.verify.check import PILOT, check, check_cases
+from simkit.verify.check import PILOT, _Counter, check, check_cases
 from simkit.verify.judge import Plan
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.random.Generator]
@@ -242,3 +242,21 @@ def test_an_exit_is_a_broken_contract_and_no_function_is_an_error(seed: int) -> 
     assert (found.outcome, "SystemExit" in found.cases[0].reason) == ("FAIL", True)
     with pytest.raises(InputError, match="needed: a function"):
         check(None)  # type: ignore[arg-type]
+
+
+def test_a_draft_of_probability_zero_is_never_handed_over() -> None:
+    # Uniforms of exactly 0, where the first token has probability 0: a strict comparison would draw it.
+    class Zeros:
+        def random(self, shape: tuple[int, ...]) -> np.ndarray:
+            return np.zeros(shape)
+
+    case = next(case for case in check_cases() if (case.draft[:, :, 0] == 0).any())
+    counter = _Counter(case)
+
+    def possible(
+        draft: np.ndarray, ids: np.ndarray, target: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        assert (np.take_along_axis(draft, ids[:, :, None], axis=2) > 0).all()
+        return verify(draft, ids, target, rng)
+
+    counter.call(possible, Zeros(), np.random.default_rng())  # type: ignore[arg-type]

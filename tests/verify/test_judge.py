@@ -74,7 +74,7 @@ def test_rejection_beats_certificate(made_up: MakeTally) -> None:
 
 
 def test_tolerance_per_sequence_is_shared_out_over_its_tokens(made_up: MakeTally) -> None:
-    tally = made_up(COIN, [[500_500, 499_500]], trials=1_000_000)
+    tally = made_up(COIN, [[500_500, 499_500]], trials=100_000, length=10)
     bound = judge(tally).certificate.total_variation
     within = Plan(tolerance_per_sequence=10 * bound * 1.001, length=10)
     beyond = Plan(tolerance_per_sequence=10 * bound * 0.999, length=10)
@@ -162,6 +162,10 @@ def test_decodes_that_end_early_have_a_cell_of_their_own(made_up: MakeTally) -> 
     assert judge(right).outcome == "PASS"
     assert judge(wrong).outcome == "FAIL"
     assert judge(wrong).evidence.strongest.startswith("first 2 tokens")
+    table = [3 * trials // 8, 3 * trials // 8, 0, 0, trials // 4], [0.25, 0.25, 0.0, 0.0, 0.5]
+    by_hand = evidence(*table, visits=trials, false_alarm=1e-6).components
+    seen = judge(wrong).evidence.components
+    assert {name: seen[f"first 2 tokens, {name}"] for name in by_hand} == dict(by_hand)
 
 
 def test_drawn_decodes_with_ends_pass(seed: int) -> None:
@@ -454,3 +458,10 @@ def test_arrays_that_cannot_be_read_are_named() -> None:
         judge(OnAnotherDevice(), [0.5, 0.5])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="probabilities are not numbers"):
         judge([5, 5], OnAnotherDevice())  # type: ignore[arg-type]
+
+
+def test_sequences_of_a_plan_are_the_decodes_of_the_tally(made_up: MakeTally) -> None:
+    tally = made_up(COIN, [[50, 50]], trials=50, length=2)
+    judge(tally, plan=Plan(length=2))
+    with pytest.raises(InputError, match="length=64 and the tally's decodes 2"):
+        judge(tally, plan=Plan(tolerance_per_sequence=0.1, length=64))

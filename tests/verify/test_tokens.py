@@ -70,6 +70,7 @@ def test_independent_draws_are_certified(rng: np.random.Generator) -> None:
 def test_draws_are_told_apart_by_their_digest_or_by_the_key_given() -> None:
     one, other = (judge_tokens(tokens, ROW).keys for tokens in ([[0, 1]], [[1, 0]]))
     assert one == judge_tokens([[0, 1]], ROW).keys != other
+    assert len(one[0]) == len("tokens ") + 16
     assert judge_tokens([[0, 1]], ROW, key="monday").keys == ("monday",)
 
 
