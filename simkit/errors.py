@@ -24,6 +24,10 @@ class UnknownNameError(InputError):
         super().__init__(f"unknown {kind} {name!r}; known: {', '.join(names)}.{hint}")
 
 
+class TooLargeError(InputError):
+    """A law that is too large to be had exactly; the message says by how much, and what to do instead."""
+
+
 class MissingExtraError(SimkitError, ImportError):
     """An optional package that was asked for and is not installed; the message names the extra."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -20,3 +21,16 @@ def pytest_configure(config: pytest.Config) -> None:
     found = [name for name in RETRIES if config.pluginmanager.hasplugin(name)]
     if found:
         raise pytest.UsageError(f"uninstall {', '.join(found)}: a red statistical test is never run again")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """Return a generator with a fresh, printed seed: a test must pass with any."""
+    entropy = np.random.SeedSequence().entropy
+    print(f"seed {entropy}")
+    return np.random.default_rng(entropy)
+
+
+@pytest.fixture
+def seed(rng: np.random.Generator) -> int:
+    return int(rng.integers(2**63))

@@ -9,6 +9,7 @@ from functools import wraps
 
 import typer
 
+from simkit.cli import faults, rules
 from simkit.cli.bench import bench
 from simkit.cli.combine import combine
 from simkit.cli.compare import compare
@@ -53,3 +54,16 @@ def _guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 for command in (simulate, judge, compare, combine, gate, run, report, bench, doctor):
     app.command()(_guarded(command))
+
+
+def _group(listing: Callable[..., None], *commands: Callable[..., None]) -> typer.Typer:
+    """Return a command that lists something, with commands below it."""
+    group = typer.Typer(invoke_without_command=True, rich_markup_mode=None)
+    group.callback()(_guarded(listing))
+    for below in commands:
+        group.command()(_guarded(below))
+    return group
+
+
+app.add_typer(_group(rules.listing, rules.check, rules.compare), name="rules")
+app.add_typer(_group(faults.listing, faults.show), name="faults")

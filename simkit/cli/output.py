@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
 
 import typer
+from numpy import ndenumerate
+from numpy.typing import NDArray
 
 from simkit.verify.verdict import finite
 
@@ -34,3 +38,22 @@ def print_pairs(pairs: Sequence[tuple[str, str]]) -> None:
     width = max(len(name) for name, _ in pairs)
     for name, text in pairs:
         print(f"{name.ljust(width)}  {text}")
+
+
+def print_laws(law: NDArray[Any], target: NDArray[Any], most: int = 40) -> None:
+    """Print two laws of sequences side by side, where either has mass."""
+    beside: list[tuple[tuple[int, ...], Any]] = list(ndenumerate(law))
+    cells = [(tokens, mass, target[tokens]) for tokens, mass in beside if mass or target[tokens]]
+    table = [("tokens", "this rule", "target", "difference")]
+    table += [
+        (" ".join(map(str, tokens)), _number(mass), _number(wanted), f"{float(mass - wanted):+.6f}")
+        for tokens, mass, wanted in cells[:most]
+    ]
+    print_table(table)
+    if len(cells) > most:
+        print(f"... and {len(cells) - most} more")
+
+
+def _number(mass: Fraction) -> str:
+    text = str(mass)
+    return text if len(text) <= 15 else f"{float(mass):.10f}"

@@ -45,7 +45,7 @@ def simulate(
 
     Example: simkit simulate --pair ngram --budget 60s
     """
-    from simkit.rules.acceptance import expected_calls
+    from simkit.rules.acceptance import known_calls
     from simkit.sampling.simulate import Progress, progress_line
     from simkit.sampling.simulate import simulate as draw_tally
     from simkit.sampling.tally import Tally
@@ -81,10 +81,10 @@ def simulate(
         *_, (tally, verdict) = judge_until(draw, length, Budget.parse(budget), plan, progress_line)
         if verdict.outcome == "INCONCLUSIVE":
             print(f"stopped: another look would not fit into a budget of {budget}", file=sys.stderr)
-    theory = expected_calls(laws, rule, draft_length=draft_length, length=length)
+    theory = known_calls(laws, rule, draft_length=draft_length, length=length)
     measured = {
-        "acceptance": (tally.acceptance, theory.acceptance),
-        "tokens_per_call": (tally.tokens_per_call, theory.tokens_per_call),
+        "acceptance": (tally.acceptance, theory and theory.acceptance),
+        "tokens_per_call": (tally.tokens_per_call, theory and theory.tokens_per_call),
     }
     if as_json:
         print_json(
@@ -122,6 +122,7 @@ def simulate(
         theories = [
             (f"{name.replace('_', ' ')}, theory", f"{expected:.6g}")
             for name, (_, expected) in measured.items()
+            if expected is not None
         ]
         print_pairs([*((k, str(v)) for k, v in tally.summary().items()), *theories, *verdict.rows()])
     raise typer.Exit(EXIT[verdict.outcome])

@@ -186,7 +186,7 @@ def probabilities(rows: IntRows) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    rows : int64 array, shape (..., V)
+    rows : integer array, shape (..., V)
         Weights.
 
     Examples
@@ -194,8 +194,7 @@ def probabilities(rows: IntRows) -> NDArray[np.float64]:
     >>> probabilities(np.array([1, 3]))
     array([0.25, 0.75])
     """
-    law: NDArray[np.float64] = rows / rows.sum(axis=-1, keepdims=True)
-    return law
+    return np.asarray(rows / rows.sum(axis=-1, keepdims=True), dtype=np.float64)
 
 
 def reduced(rows: IntRows) -> IntRows:

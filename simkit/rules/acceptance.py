@@ -8,15 +8,22 @@ pass over the pair's states is not.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simkit.errors import TooLargeError
 from simkit.laws.pair import Pair
 from simkit.laws.rows import probabilities
-from simkit.rules.registry import find_rule
+from simkit.rules.chain import Chain
+from simkit.rules.choose import Block, Text, walk
+from simkit.rules.registry import find_text
 
 Floats = NDArray[np.float64]
+
+MOST_WALKED, MOST_BRANCHES = 1_000, 100_000
+"""States in which calls begin, and branches of each call, that are walked at most: some ten seconds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +68,19 @@ class ExpectedCalls:
         return float(self.accepted @ np.arange(len(self.accepted)))
 
 
-def expected_calls(pair: Pair, rule: str = "token", *, draft_length: int, length: int) -> ExpectedCalls:
+def expected_calls(
+    pair: Pair, rule: str | Text = "token", *, draft_length: int, length: int
+) -> ExpectedCalls:
     """Return the expected calls of a decode, by a forward pass over positions, slots and states.
+
+    For a rule that is no chain rule, the law of a call is walked at each state in which one can begin.
 
     Parameters
     ----------
     pair : Pair
         The laws.
-    rule : str
-        Name of a chain rule.
+    rule : str or callable
+        See `simkit.rules.registry.find_text`.
     draft_length, length : int
         K drafts for one call, L tokens in a decode.
 
@@ -77,6 +88,8 @@ def expected_calls(pair: Pair, rule: str = "token", *, draft_length: int, length
     ------
     InputError, UnknownNameError
         For a pair without draft rows for K slots, or an unknown rule.
+    TooLargeError
+        For a rule with too many branches to walk.
 
     Examples
     --------
@@ -85,7 +98,10 @@ def expected_calls(pair: Pair, rule: str = "token", *, draft_length: int, length
     2.111111
     """
     pair.check_draft_length(draft_length)
-    kept, corrected, bonus = _moves(pair, rule, draft_length)
+    text = find_text(rule)
+    if not isinstance(text, Chain):
+        return _by_walking(pair, text, draft_length, length)
+    kept, corrected, bonus = _moves(pair, text, draft_length)
     accepted, judged = np.zeros(draft_length + 1), np.zeros(draft_length)
     # mass that starts a block at this position and the K + 1 next ones, in a ring
     starts = np.zeros((draft_length + 2, pair.states))
@@ -105,6 +121,64 @@ def expected_calls(pair: Pair, rule: str = "token", *, draft_length: int, length
         accepted[draft_length] += mass.sum()
         starts[(position + draft_length + 1) % len(starts)] += bonus.step(mass)
     return ExpectedCalls(accepted, judged)
+
+
+def known_calls(
+    pair: Pair, rule: str | Text = "token", *, draft_length: int, length: int
+) -> ExpectedCalls | None:
+    """Return `expected_calls`, or None for a rule with too many branches to walk on this pair.
+
+    Parameters
+    ----------
+    pair, rule, draft_length, length
+        As in `expected_calls`.
+
+    Examples
+    --------
+    >>> pair = Pair.from_weights([1] * 500, [1] * 500)
+    >>> known_calls(pair, "block", draft_length=4, length=6) is None
+    True
+    """
+    try:
+        return expected_calls(pair, rule, draft_length=draft_length, length=length)
+    except TooLargeError:
+        return None
+
+
+def _by_walking(pair: Pair, text: Text, draft_length: int, length: int) -> ExpectedCalls:
+    """Return the expected calls of a rule that is no chain rule."""
+    accepted, judged = np.zeros(draft_length + 1), np.zeros(draft_length)
+    laws: dict[int, dict[tuple[int, int, int], float]] = {}
+    starts = [dict.fromkeys(np.unique(pair.initial).tolist(), 0.0), *({} for _ in range(length - 1))]
+    for state in pair.initial.tolist():
+        starts[0][state] += 1.0 / len(pair.initial)
+    for position, here in enumerate(starts):
+        for state, mass in here.items():
+            if state == pair.end:
+                continue
+            if state not in laws:
+                if len(laws) >= MOST_WALKED:
+                    raise TooLargeError(
+                        f"a call can begin in more than {MOST_WALKED} states; at most so many are walked for "
+                        "a rule that is no chain rule"
+                    )
+                laws[state] = _outcomes(text, Block(pair, state, draft_length))
+            for (kept, tokens, after), chance in laws[state].items():
+                accepted[kept] += mass * chance
+                judged[: min(tokens, draft_length)] += mass * chance
+                if position + tokens < length:
+                    following = starts[position + tokens]
+                    following[after] = following.get(after, 0.0) + mass * chance
+    return ExpectedCalls(accepted, judged)
+
+
+def _outcomes(text: Text, model: Block) -> dict[tuple[int, int, int], float]:
+    """Return the law of (drafts kept, tokens emitted, state after) of a call."""
+    law: dict[tuple[int, int, int], Fraction] = {}
+    for (tokens, kept), mass in walk(text, model, most=MOST_BRANCHES).items():
+        key = kept, len(tokens), model.state_after(tokens)
+        law[key] = law.get(key, Fraction(0)) + mass
+    return {key: float(mass) for key, mass in law.items()}
 
 
 def _running(pair: Pair, mass: Floats) -> Floats:
@@ -146,16 +220,16 @@ class _Moves:
         return np.asarray(moved, dtype=np.float64)
 
 
-def _moves(pair: Pair, rule: str, draft_length: int) -> tuple[list[_Moves], list[_Moves], _Moves]:
+def _moves(pair: Pair, text: Chain, draft_length: int) -> tuple[list[_Moves], list[_Moves], _Moves]:
     """Return by slot the moves of kept tokens and of their replacements, and the moves of the bonus token."""
     kept: list[_Moves] = []
     corrected: list[_Moves] = []
     bonus: Floats = np.empty(0)
     for slot in range(pair.slots):
-        step = find_rule(rule).rule(pair.rows[pair.target], pair.rows[pair.draft[:, slot]])
-        numerator, denominator = step.accept
-        kept.append(_Moves(pair, probabilities(step.propose) * np.minimum(1.0, numerator / denominator)))
-        corrected.append(_Moves(pair, probabilities(step.correct)))
+        step = text.rule(pair.rows[pair.target], pair.rows[pair.draft[:, slot]])
+        keep, replacement = step.split()
+        kept.append(_Moves(pair, keep))
+        corrected.append(_Moves(pair, replacement))
         bonus = probabilities(step.bonus)
     again = draft_length if pair.slots == 1 else 1
     return kept * again, corrected * again, _Moves(pair, bonus)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
+from simkit.laws.rows import IntRows
 from simkit.rules.choose import Block, Choose, Emitted
 
 
@@ -56,7 +60,8 @@ def block(model: Block, choose: Choose) -> Emitted:
     kept -= 1
     while kept and not choose.coin(_heads(model, drafts[:kept], weight[kept])):
         kept -= 1
-    return Emitted((*drafts[:kept], choose(_excess(model, drafts[:kept], weight[kept]))), kept)
+    excess = _excess(model, drafts[:kept], weight[kept])
+    return Emitted((*drafts[:kept], choose.along(excess, _order(model, drafts[:kept]))), kept)
 
 
 def _drafted(model: Block, choose: Choose) -> tuple[tuple[int, ...], list[Fraction]]:
@@ -77,6 +82,31 @@ def _excess(model: Block, kept: tuple[int, ...], weight: Fraction) -> tuple[Frac
     """Return max(w p - q, 0) after the kept drafts."""
     p, q = model.p(kept), model.q(kept, len(kept))
     return tuple(max(weight * a - b, Fraction(0)) for a, b in zip(p, q, strict=True))
+
+
+def _order(model: Block, kept: tuple[int, ...]) -> list[int]:
+    """Return the tokens by falling p/q after the kept drafts."""
+    rows = model.target_row(kept), model.draft_row(kept, len(kept))
+    p, q = (model.pair.rows[row] for row in rows)
+    return model.remember(("order", *rows), lambda: by_ratio(p, q).tolist())
+
+
+def by_ratio(p: IntRows, q: IntRows) -> NDArray[np.int64]:
+    """Return the tokens by falling p/q, in double precision; ties by token, those with p = 0 last.
+
+    Parameters
+    ----------
+    p, q : int64 arrays, shape (..., V)
+        Weights, paired row by row; their totals do not matter.
+
+    Examples
+    --------
+    >>> by_ratio(np.array([5, 3, 2, 0, 1]), np.array([2, 3, 2, 0, 0]))
+    array([4, 0, 1, 2, 3])
+    """
+    ratio = np.where(p > 0, np.inf, 0.0)
+    np.divide(p, q, out=ratio, where=q > 0)
+    return np.argsort(-ratio, axis=-1, kind="stable")
 
 
 def _heads(model: Block, kept: tuple[int, ...], weight: Fraction) -> Fraction:

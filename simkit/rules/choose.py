@@ -11,14 +11,15 @@ A text must decide by ``choose`` alone: asked again with the same answers it mus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
-from simkit.errors import InputError
+from simkit.errors import InputError, TooLargeError
 from simkit.laws.checks import whole_number
 from simkit.laws.pair import Pair
+from simkit.rules import draws
 from simkit.rules.coupling import Weights, exact_total, race_law, run_race
 
 T = TypeVar("T")
@@ -53,6 +54,12 @@ class Choose(Protocol):
 
     def __call__(self, weights: Weights) -> int:
         """Return an index with probability in proportion to its weight."""
+
+    def along(self, weights: Weights, order: Sequence[int] | None = None) -> int:
+        """Return an index by weight, like a call; a sampler looks for it by prefix sums in this order.
+
+        An order changes no law. It is that of the kernels, so that text and kernel draw the same token.
+        """
 
     def coin(self, numerator: int | Fraction, denominator: int | Fraction = 1) -> bool:
         """Return True with probability min(1, numerator / denominator)."""
@@ -163,6 +170,8 @@ Text = Callable[[Block, Choose], Emitted]
 """A rule for one target call, as plain Python."""
 
 CHOICE, COIN, RACE = range(3)
+ALONG = 3
+"""A choice that is looked for by prefix sums; it is numbered with the choices and reads their words."""
 
 Words = Callable[[int, int, int], int]
 """(kind, number, token) to a uniform integer in [0, 2**64).
@@ -192,8 +201,8 @@ def normalised(weights: Weights) -> tuple[Fraction, ...]:
 def sample(text: Text, model: Block, words: Words) -> Emitted:
     """Return what a text emits when its decisions are read from random words.
 
-    A choice is the first index whose cumulated weight exceeds word / 2**64 of the total, a coin is heads when
-    word / 2**64 lies below its probability: both follow the exact law to within 2**-64 an index.
+    Choices are drawn by alias table, coins have 63 bits (see `simkit.rules.draws`): both follow the exact law
+    to within 2**-63 an index.
 
     Parameters
     ----------
@@ -231,18 +240,16 @@ class _Sampler:
         self._asked = [0, 0, 0]
 
     def __call__(self, weights: Weights) -> int:
-        total = exact_total(weights)
-        mark = self._word(CHOICE) * total
-        cumulated: int | Fraction = 0
-        for index, weight in enumerate(weights):
-            cumulated += weight
-            if mark < cumulated * _WORD:
-                return index
-        raise AssertionError("unreachable: a word is below 2**64")
+        exact_total(weights)
+        return draws.draw(tuple(weights), self._word(CHOICE))
+
+    def along(self, weights: Weights, order: Sequence[int] | None = None) -> int:
+        exact_total(weights)
+        return draws.along(weights, self._word(CHOICE), order)
 
     def coin(self, numerator: int | Fraction, denominator: int | Fraction = 1) -> bool:
         _chance(numerator, denominator)
-        return self._word(COIN) * denominator < numerator * _WORD
+        return self._word(COIN) >> 1 < draws.keep_coin(numerator, denominator)
 
     def race(self, q: Weights, r: Weights) -> tuple[int, int]:
         number = self._count(RACE)
@@ -292,13 +299,46 @@ def walk(text: Text, model: Block, *, most: int = MOST_BRANCHES) -> dict[Emitted
         if walked == min(_FREE, most):
             _refuse_above(most, text, model)
         if walked >= most:
-            raise InputError(_too_many("more than", most, most))
+            raise TooLargeError(_too_many("more than", most, most))
         branch = _Branch(*waiting.pop())
         emitted = branch.follow(text, model)
         law[emitted] = law.get(emitted, Fraction(0)) + branch.probability
         waiting.extend(branch.passed_by)
         walked += 1
     return law
+
+
+def decisions(text: Text, model: Block) -> Iterator[Question | Emitted]:
+    """Yield the tree of a text's decisions: each question, then for each answer in turn what follows it.
+
+    What follows an answer is the next question with what follows that one, or what the text emits.
+
+    Parameters
+    ----------
+    text, model
+        As in `walk`.
+
+    Raises
+    ------
+    InputError
+        As `walk`, but for the number of branches: whoever reads the tree says when it is too large.
+
+    Examples
+    --------
+    >>> model = Block(Pair.from_weights([1, 2], [2, 1]), state=0, draft_length=1)
+    >>> for node in decisions(lambda model, choose: Emitted((choose((1, 3)),), 0), model):
+    ...     print(node)
+    Question(kind=0, number=0, asked=((1, 3),), answers=(0, 1))
+    Emitted(tokens=(0,), accepted=0)
+    Emitted(tokens=(1,), accepted=0)
+    """
+    waiting: list[Script] = [()]
+    while waiting:
+        branch = _Noted(waiting.pop())
+        emitted = branch.follow(text, model)
+        yield from branch.questions
+        yield emitted
+        waiting.extend(script for script, _ in branch.passed_by)
 
 
 def branches(text: Text, model: Block, *, probes: int = _PROBES, enough: int | None = None) -> int:
@@ -337,7 +377,7 @@ def branches(text: Text, model: Block, *, probes: int = _PROBES, enough: int | N
 def _refuse_above(most: int, text: Text, model: Block) -> None:
     about = branches(text, model, enough=most + 1)
     if about > most:
-        raise InputError(_too_many("about", about, most))
+        raise TooLargeError(_too_many("about", about, most))
 
 
 def _too_many(how: str, count: int, most: int) -> str:
@@ -350,6 +390,27 @@ def _too_many(how: str, count: int, most: int) -> str:
 Outcome = int | bool | tuple[int, int]
 Script = tuple[Outcome, ...]
 Options = list[tuple[Outcome, Fraction]]
+
+
+class Question(NamedTuple):
+    """One decision of a text.
+
+    Parameters
+    ----------
+    kind : int
+        `CHOICE`, `ALONG`, `COIN` or `RACE`.
+    number : int
+        How many decisions of its kind the call has asked for before; see `Words`.
+    asked : tuple
+        What the text asks with: (weights,), (weights, order), (numerator, denominator) or (q, r).
+    answers : tuple
+        The answers that have a probability.
+    """
+
+    kind: int
+    number: int
+    asked: tuple[Any, ...]
+    answers: tuple[Outcome, ...]
 
 
 class _Branch:
@@ -384,6 +445,9 @@ class _Branch:
     def __call__(self, weights: Weights) -> int:
         return cast(int, self._answer(int, lambda: _choices(weights)))
 
+    def along(self, weights: Weights, order: Sequence[int] | None = None) -> int:
+        return self(weights)
+
     def coin(self, numerator: int | Fraction, denominator: int | Fraction = 1) -> bool:
         return cast(bool, self._answer(bool, lambda: _sides(numerator, denominator)))
 
@@ -414,6 +478,41 @@ class _Branch:
             self.passed_by.extend(((*before, other), mass * share) for other, share in reversed(options[1:]))
             self.probability = mass * chance
         return outcome
+
+
+class _Noted(_Branch):
+    """A branch that notes the questions behind its script."""
+
+    def __init__(self, script: Script) -> None:
+        super().__init__(script, Fraction(1))
+        self.questions: list[Question] = []
+        self._asked = [0, 0, 0]
+
+    def __call__(self, weights: Weights) -> int:
+        self._note(CHOICE, tuple(weights))
+        return super().__call__(weights)
+
+    def along(self, weights: Weights, order: Sequence[int] | None = None) -> int:
+        self._note(ALONG, tuple(weights), None if order is None else tuple(order))
+        return super().__call__(weights)
+
+    def coin(self, numerator: int | Fraction, denominator: int | Fraction = 1) -> bool:
+        self._note(COIN, numerator, denominator)
+        return super().coin(numerator, denominator)
+
+    def race(self, q: Weights, r: Weights) -> tuple[int, int]:
+        self._note(RACE, tuple(q), tuple(r))
+        return super().race(q, r)
+
+    def _note(self, kind: int, *asked: object) -> None:
+        counted = CHOICE if kind == ALONG else kind
+        self._question = Question(kind, self._asked[counted], asked, ())
+        self._asked[counted] += 1
+
+    def _branch_off(self, options: Options) -> Outcome:
+        answers = tuple(answer for answer, _ in options)
+        self.questions.append(self._question._replace(answers=answers))
+        return super()._branch_off(options)
 
 
 _FICKLE = (

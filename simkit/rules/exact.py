@@ -2,102 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from simkit.errors import InputError, UnknownNameError
+from simkit.errors import InputError, TooLargeError
 from simkit.laws.checks import whole_number
 from simkit.laws.pair import Pair
-from simkit.rules import chain
-from simkit.rules.block import block
 from simkit.rules.chain import Chain, add
-from simkit.rules.choose import MOST_BRANCHES, Block, Text, walk
-from simkit.rules.registry import RULES
+from simkit.rules.choose import MOST_BRANCHES, Block, Choose, Emitted, Text, walk
+from simkit.rules.registry import find_text
 
 Tokens = tuple[int, ...]
 
 MOST_CELLS = 1_000_000
 LONGEST = 32
-
-
-@dataclass(frozen=True)
-class TextEntry:
-    """A rule's text with what a reader of a result has to know about it.
-
-    Parameters
-    ----------
-    text : callable
-        See `simkit.rules.choose.Text`.
-    lossless : bool
-        Whether its output law is the target's, for every pair.
-    summary : str
-        One sentence.
-    """
-
-    text: Text
-    lossless: bool
-    summary: str
-
-
-TEXTS = {
-    "token": TextEntry(chain.token, True, "keep with min(1, p/q), replace from the residual"),
-    "block": TextEntry(block, True, "keep the longest prefix of the block that its own coin accepts"),
-    "sampled-match": TextEntry(
-        chain.sampled_match, True, "emit the target's sample while it equals the draft"
-    ),
-    "shared-gumbel": TextEntry(chain.shared_gumbel, True, "draft and target read one noise at each position"),
-    "one-hot": TextEntry(chain.one_hot, True, "keep x with p(x), replace from p given other than x"),
-    "argmax-draft": TextEntry(chain.argmax_draft, True, "the token rule on the draft's most likely token"),
-    "greedy": TextEntry(chain.greedy, False, "emits the target's most likely token"),
-    "lenience": TextEntry(
-        chain.lenience(Fraction(1, 2)), False, "the token rule that keeps with min(1, 2 p/q)"
-    ),
-    "thresholds": TextEntry(
-        chain.thresholds(acc=Fraction(1, 2)),
-        False,
-        "keep x with min(1, 2 p(x)), replace from p given other than x",
-    ),
-    "typical": TextEntry(
-        chain.typical(), False, "keep x when p(x) > min(0.09, 0.3 exp(-entropy)), else draw from p"
-    ),
-    "ensemble": TextEntry(
-        chain.ensemble(Fraction(1, 2)), False, "the token rule against the mean of p and q"
-    ),
-}
-"""The rules that are written as texts, by name."""
-
-
-def find_text(rule: str | Text) -> Text:
-    """Return the text of a rule.
-
-    Parameters
-    ----------
-    rule : str or callable
-        A key of `TEXTS`, a name in `simkit.rules.registry.RULES`, or a text, which is returned as it is.
-
-    Raises
-    ------
-    UnknownNameError
-        For a name that is neither; the message lists those that are.
-
-    Examples
-    --------
-    >>> find_text("block").__name__
-    'block'
-    """
-    if not isinstance(rule, str):
-        if not callable(rule):
-            raise InputError(f"a rule is a name or a text; got {type(rule).__name__}")
-        return rule
-    if rule in TEXTS:
-        return TEXTS[rule].text
-    if rule in RULES:
-        return chain.from_step(RULES[rule].rule)
-    raise UnknownNameError("rule", rule, {*TEXTS, *RULES})
 
 
 def exact_law(pair: Pair, rule: str | Text, *, draft_length: int, length: int) -> NDArray[Any]:
@@ -112,7 +33,7 @@ def exact_law(pair: Pair, rule: str | Text, *, draft_length: int, length: int) -
     pair : Pair
         The laws.
     rule : str or callable
-        See `find_text`.
+        See `simkit.rules.registry.find_text`.
     draft_length, length : int
         K drafts for one call, tokens of the sequence.
 
@@ -143,7 +64,7 @@ def exact_law(pair: Pair, rule: str | Text, *, draft_length: int, length: int) -
     draft_length = Block(pair, 0, draft_length).draft_length  # refused here, before any work
     cells = len(pair.initial) * pair.vocabulary**length
     if cells > MOST_CELLS:
-        raise InputError(
+        raise TooLargeError(
             f"the exact law of {length} tokens has {cells:,} cells ({len(pair.initial)} requests, vocabulary "
             f"{pair.vocabulary}); at most {MOST_CELLS:,}: take a smaller length"
         )
@@ -153,6 +74,22 @@ def exact_law(pair: Pair, rule: str | Text, *, draft_length: int, length: int) -
         for tokens, mass in _decode(calls, state, length).items():
             law[(request, *tokens)] = mass
     return law if len(law) > 1 else law[0]
+
+
+def no_drafts(model: Block, choose: Choose) -> Emitted:
+    """Emit one token of the target's: decoding without speculation, the law that lossless rules have.
+
+    Parameters
+    ----------
+    model, choose
+        See `simkit.rules.choose`.
+
+    Examples
+    --------
+    >>> exact_law(Pair.from_weights([1, 2], [2, 1]), no_drafts, draft_length=1, length=1)
+    array([Fraction(1, 3), Fraction(2, 3)], dtype=object)
+    """
+    return Emitted((choose(model.target(())),), accepted=0)
 
 
 def exact_accepted(
@@ -165,7 +102,7 @@ def exact_accepted(
     pair : Pair
         The laws.
     rule : str or callable
-        See `find_text`.
+        See `simkit.rules.registry.find_text`.
     draft_length : int
         K drafts for the call.
     state : int or None
@@ -268,7 +205,7 @@ def _most_branches(pair: Pair, text: Text, draft_length: int, length: int) -> in
     most = MOST_BRANCHES // states
     needed = pair.vocabulary ** min(draft_length + 1, length) if isinstance(text, Chain) else 1
     if needed > most:
-        raise InputError(
+        raise TooLargeError(
             f"the exact law needs {needed:,} sequences of a call from each of {states:,} states; at most "
             f"{MOST_BRANCHES:,} in all: take a smaller vocabulary, draft_length or length, or simulate"
         )

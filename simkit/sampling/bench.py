@@ -12,16 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simkit.laws.pair import Pair
+from simkit.laws.rows import probabilities
 from simkit.laws.synthetic import near_copy, zipf
+from simkit.rules.chain import Chain
 from simkit.sampling import cpu
 from simkit.sampling.jit import kernel
-from simkit.sampling.program import compile_program
-from simkit.sampling.simulate import Progress, default_threads, draw, simulate
+from simkit.sampling.program import Program, compile_program
+from simkit.sampling.simulate import Progress, default_threads, draw, find_backend, simulate
 
 VOCABULARIES = (32, 1024, 32768, 131072, 262144)
 TOTAL_VARIATION = 0.25
 REPEATS = 7
 DECODE = 64
+RULE_VOCABULARY = 32_768
 Row = dict[str, object]
 
 _fill_line = cpu.fill_line
@@ -146,6 +149,72 @@ def bench_decode(samples: int = 10_000_000, progress: Progress | None = None) ->
     return rows
 
 
+def bench_rules(
+    samples: int = 4_000_000, repeats: int = REPEATS, progress: Progress | None = None
+) -> list[Row]:
+    """Return timings of other rules as ratios to the token rule, a row a rule and number of threads.
+
+    The rules take turns on one pair of `RULE_VOCABULARY` tokens, at four drafts for a call; a ratio is the
+    median over the turns. A rule that tries several drafts at a slot is compared by the draft, block
+    verification by the token.
+
+    Parameters
+    ----------
+    samples : int
+        Tokens of one timing.
+    repeats : int
+        Timings of each.
+    progress : callable or None
+        Called with steps done and their number.
+    """
+    pair = bench_pair(RULE_VOCABULARY)
+    trials = max(1, samples // DECODE)
+    programs = {
+        rule: compile_program(pair, rule, draft_length=4, length=DECODE, seed=0)
+        for rule in ("token", "block", "with-replacement")
+    }
+    per_token = {rule: _drafts_per_token(program) for rule, program in programs.items()}
+    rows: list[Row] = []
+    counts = sorted({1, min(2, default_threads())})
+    for done, threads in enumerate(counts):
+        times: dict[str, list[float]] = {rule: [] for rule in programs}
+        for _ in range(repeats):
+            for rule, program in programs.items():
+                run = find_backend("numba", program)
+                times[rule].append(_seconds(draw, program, run, 0, trials, threads) / (trials * DECODE))
+        for rule in programs:
+            ratios = [x / y for x, y in zip(times[rule], times["token"], strict=True)]
+            ratio = statistics.median(ratios)
+            rows.append(
+                {
+                    "rule": rule,
+                    "vocab": RULE_VOCABULARY,
+                    "threads": threads,
+                    "ns_per_token": round(1e9 * statistics.median(times[rule]), 2),
+                    "times_token_rule": round(ratio, 2),
+                    "times_token_rule_a_draft": round(ratio * per_token["token"] / per_token[rule], 2),
+                }
+            )
+        if progress is not None:
+            progress(done + 1, len(counts))
+    return rows
+
+
+def _drafts_per_token(program: Program) -> float:
+    """Return how many drafts are drawn for a token: at each slot as many as are tried."""
+    counts = draw(program, find_backend("numba", program), 0, 2_000, 1)
+    tokens = float(counts.counts.sum())
+    if not isinstance(program.text, Chain):
+        return program.draft_length * float(counts.accepted.sum()) / tokens
+    step = program.text.rule(program.pair.rows[:1], program.pair.rows[1:2])
+    tried, left = 0.0, 1.0
+    for numerator, denominator in step.tests:
+        tried += left
+        keep = np.minimum(1.0, np.asarray(numerator / denominator, dtype=np.float64))
+        left *= 1.0 - float((probabilities(step.propose) * keep).sum())
+    return tried * float(counts.judged.sum()) / tokens
+
+
 def bench_memory(small: int = 10**6, large: int = 10**9, progress: Progress | None = None) -> Row:
     """Return by how much the peak of resident memory grows from `small` to `large` samples, in MB.
 
@@ -182,7 +251,8 @@ def _seconds(work: Callable[..., object], *args: object, **options: object) -> f
 
 def _compile(pair: Pair) -> None:
     program = compile_program(pair, draft_length=1, length=1, seed=0)
-    _ = program.propose.packed, program.accept.top, program.replace.packed
+    tables = program.tables
+    _ = tables.propose.packed, tables.accept.top, tables.replace.packed
 
 
 def _floor(samples: int) -> None:

@@ -29,9 +29,9 @@ _ONE = np.uint64(1)
 _FIVE = np.uint64(5)
 _M0, _M1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _W0, _W1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
-_CORRECT, _BONUS, _PURPOSES = 1, 2, 256
+_CORRECT, _BONUS, _AGAIN, _PURPOSES = 1, 2, 8, 256
 # what a lane knows of its trial: where its block starts, how far it is, and what its calls add up to
-_TRIAL, _STATE, _START, _SLOT, _CELL, _CALLS, _KEPT, _TRIED, _OVER, _FIELDS = range(10)
+_TRIAL, _STATE, _START, _SLOT, _TEST, _CELL, _CALLS, _KEPT, _TRIED, _OVER, _FIELDS = range(11)
 
 
 def run(
@@ -50,20 +50,22 @@ def run(
     tokens : int32 array of shape (count, L), filled with -1, or None
         Where to write the tokens, too.
     """
-    single = program.draft_length == program.length == len(program.pair.initial) == 1 and tokens is None
+    tables = program.tables
+    plain = tables.tests == 1 and not tables.redraws and tokens is None
+    single = plain and program.draft_length == program.length == len(program.pair.initial) == 1
     (_single_position if single else _chain)(program, first, count, counts, tokens)
 
 
 def _single_position(
     program: Program, first: int, count: int, counts: Counts, tokens: NDArray[np.int32] | None
 ) -> None:
-    state = program.pair.initial[0]
-    propose, step = program.propose_row[state, 0], program.step_row[state, 0]
+    state, tables = program.pair.initial[0], program.tables
+    propose, step = tables.propose_row[state, 0], tables.step_row[state, 0]
     refused = _single_kernel(
         first, count, *program.key,
-        program.propose.packed[propose], program.propose.coins.exact[propose],
-        program.accept.top[step], program.accept.exact[step],
-        program.replace.packed[step], program.replace.coins.exact[step],
+        tables.propose.packed[propose], tables.propose.coins.exact[propose],
+        tables.accept.top[step], tables.accept.exact[step],
+        tables.replace.packed[step], tables.replace.coins.exact[step],
         counts.counts[state],
     )  # fmt: skip
     kept = count - int(refused)
@@ -75,13 +77,14 @@ def _single_position(
 def _chain(
     program: Program, first: int, count: int, counts: Counts, tokens: NDArray[np.int32] | None
 ) -> None:
+    tables = program.tables
     _chain_kernel(
         first, count, *program.key, program.draft_length, program.length, program.end,
         program.pair.initial, program.pair.next_state,
-        program.propose_row, program.step_row, program.bonus_row,
-        program.propose.packed.ravel(), program.propose.coins.exact.ravel(),
-        program.accept.top.ravel(), program.accept.exact.ravel(),
-        program.replace.packed.ravel(), program.replace.coins.exact.ravel(),
+        tables.propose_row, tables.step_row, tables.bonus_row, tables.tests, tables.meetings,
+        tables.propose.packed.ravel(), tables.propose.coins.exact.ravel(),
+        tables.accept.top.ravel(), tables.accept.exact.ravel(),
+        tables.replace.packed.ravel(), tables.replace.coins.exact.ravel(), tables.others.ravel(),
         counts.counts, counts.accepted, counts.judged, counts.moments, counts.joint, program.joint_length,
         np.empty((0, 0), dtype=np.int32) if tokens is None else tokens,
     )  # fmt: skip
@@ -239,7 +242,8 @@ def judge_exactly(begin, n, tokens, coin, counts, a, b):
 @kernel
 def _chain_kernel(
     first, count, k0, k1, draft_length, length, end, initial, next_state, propose_row, step_row, bonus_row,
-    packed, coin, top, accept, r_packed, r_coin, counts, accepted, judged, moments, joint, joint_length, out,
+    tests, meetings, packed, coin, top, accept, r_packed, r_coin, others,
+    counts, accepted, judged, moments, joint, joint_length, out,
 ):  # fmt: skip
     """Draw `count` decodes of `length` tokens."""
     n = min(LANES, count)
@@ -247,26 +251,28 @@ def _chain_kernel(
     a, b = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint64)
     rows, tokens = np.empty(n, dtype=np.uint64), np.empty(n, dtype=np.uint32)
     refused, kept = np.empty(n, dtype=np.uint8), np.zeros(n, dtype=np.uint8)
-    everyone, pending = np.arange(n), np.empty(n, dtype=np.int64)
+    everyone, pending, other = np.arange(n), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     vocabulary, key0, key1 = np.uint64(counts.shape[1]), np.uint64(k0), np.uint64(k1)
     recording = joint_length > 0 or out.shape[0] > 0
     for i in range(n):
         lane[_TRIAL, i], lane[_STATE, i] = first + i, initial[(first + i) % len(initial)]
     seated = n
     while n > 0:
-        _address(lane, n, propose_row, a, b, rows)
+        _address(lane, n, propose_row, tests, a, b, rows)
         fill(a, b, n, key0, key1)
         choose(a, rows, n, vocabulary, packed, coin, tokens)
-        _step_rows(lane, n, step_row, rows)
+        _step_rows(lane, n, step_row, tests, meetings, rows)
         judge(b, rows, n, vocabulary, tokens, top, accept, refused)
         if recording:
             _record(lane, everyone, refused, n, tokens, first, length, counts, joint, joint_length, out)
         m = _advance(
-            lane, n, tokens, refused, draft_length, length, end, next_state, bonus_row, counts, tried,
-            pending, a, b, rows,
+            lane, n, tokens, refused, draft_length, length, end, next_state, bonus_row, tests, meetings,
+            counts, tried, pending, other, a, b, rows,
         )  # fmt: skip
         fill(a, b, m, key0, key1)
         choose(a, rows, m, vocabulary, r_packed, r_coin, tokens)
+        if len(others) > 0:
+            _choose_other(a, rows, m, vocabulary, others, other, tokens)
         if recording:
             _record(lane, pending, kept, m, tokens, first, length, counts, joint, joint_length, out)
         _replace(lane, m, tokens, pending, length, end, next_state, counts, accepted)
@@ -276,7 +282,7 @@ def _chain_kernel(
 
 
 @kernel
-def _address(lane, n, propose_row, a, b, rows):
+def _address(lane, n, propose_row, tests, a, b, rows):
     """Write where each lane's next draft reads its words, and which row it is drawn from."""
     slots = propose_row.shape[1]
     for i in range(n):
@@ -284,34 +290,51 @@ def _address(lane, n, propose_row, a, b, rows):
         a[i], b[i] = np.uint64(lane[_TRIAL, i]), _where(lane[_START, i], slot, 0)
         rows[i] = np.uint64(propose_row[lane[_STATE, i], min(slot, slots - 1)])
 
+    if tests > 1:
+        for i in range(n):
+            test = lane[_TEST, i]
+            b[i] += np.uint64((_AGAIN + test) * np.int64(test > 0)) << _HALF
+
 
 @kernel
-def _step_rows(lane, n, step_row, rows):
-    """Write the row of each lane's accept coins, which is that of its replacement, too."""
+def _step_rows(lane, n, step_row, tests, meetings, rows):
+    """Write the row of each lane's accept coins; that of the first test is the replacement's, too."""
     slots = step_row.shape[1]
     for i in range(n):
         rows[i] = np.uint64(step_row[lane[_STATE, i], min(lane[_SLOT, i], slots - 1)])
+    if tests > 1:
+        for i in range(n):
+            rows[i] += np.uint64(lane[_TEST, i] * meetings)
 
 
 @kernel
 def _advance(
-    lane, n, tokens, refused, draft_length, length, end, next_state, bonus_row, counts, tried,
-    pending, a, b, rows,
+    lane, n, tokens, refused, draft_length, length, end, next_state, bonus_row, tests, meetings,
+    counts, tried, pending, other, a, b, rows,
 ):  # fmt: skip
-    """Move n lanes by their judged drafts; return how many wait for one more token, at `pending`."""
+    """Move n lanes by their judged drafts; return how many wait for one more token, at `pending`.
+
+    The token that it must differ from, if any, is written to `other`.
+    """
     by_token, m = next_state.shape[1] > 1, 0
     for i in range(n):
         slot, state = lane[_SLOT, i], lane[_STATE, i]
         position = lane[_START, i] + slot
+        other[m] = -1
         if refused[i]:
-            row, purpose = rows[i], _CORRECT
+            test = lane[_TEST, i]
+            if test + 1 < tests:
+                lane[_TEST, i] = test + 1
+                continue
+            other[m] = np.int64(tokens[i])
+            row, purpose = rows[i] - np.uint64(test * meetings), _CORRECT
         else:
             token = np.int64(tokens[i])
             if position < length:
                 counts[state, token] += 1
             state = next_state[state, token if by_token else 0]
             slot += 1
-            lane[_STATE, i], lane[_SLOT, i] = state, slot
+            lane[_STATE, i], lane[_SLOT, i], lane[_TEST, i] = state, slot, 0
             if slot < draft_length and state != end:
                 continue
             position += 1
@@ -345,7 +368,7 @@ def _replace(lane, m, tokens, pending, length, end, next_state, counts, accepted
             accepted[slot] += 1
             lane[_CALLS, i] += 1
             lane[_KEPT, i] += slot
-            lane[_START, i], lane[_SLOT, i] = start, 0
+            lane[_START, i], lane[_SLOT, i], lane[_TEST, i] = start, 0, 0
 
 
 @kernel
@@ -388,6 +411,35 @@ def _record(lane, who, skip, n, tokens, first, length, counts, joint, joint_leng
                 joint[lane[_TRIAL, i] % joint.shape[0], lane[_CELL, i]] += 1
         if out.shape[0] > 0:
             out[lane[_TRIAL, i] - first, position] = token
+
+
+@kernel
+def _choose_other(words, rows, n, vocabulary, sums, other, tokens):
+    """Draw those of n tokens that must differ from a refused one, by running sums of their rows."""
+    for i in range(n):
+        if other[i] < 0:
+            continue
+        base, x = np.int64(rows[i] * vocabulary), other[i]
+        weight = sums[base + x] - (sums[base + x - 1] if x > 0 else 0)
+        mark = np.int64(_high(words[i], np.uint64(sums[base + np.int64(vocabulary) - 1] - weight)))
+        low, high = np.int64(0), np.int64(vocabulary) - 1  # the token lies between them
+        while low < high:
+            middle = (low + high) // 2
+            below = sums[base + middle] - (weight if middle >= x else 0)
+            if below > mark:
+                high = middle
+            else:
+                low = middle + 1
+        tokens[i] = np.uint32(low)
+
+
+@inlined
+def _high(word, factor):
+    """Return the high half of the 128-bit product of two 64-bit words."""
+    low, middle = (word & _MASK) * (factor & _MASK), (word >> _HALF) * (factor & _MASK)
+    other = (word & _MASK) * (factor >> _HALF)
+    carry = (low >> _HALF) + (middle & _MASK) + (other & _MASK)
+    return (word >> _HALF) * (factor >> _HALF) + (middle >> _HALF) + (other >> _HALF) + (carry >> _HALF)
 
 
 @inlined

@@ -22,6 +22,9 @@ ROUNDS = 10
 DRAFT = 0  # word 0 proposes the token, word 1 is the coin of the accept test
 CORRECT = 1  # word 0 draws the replacement of a rejected draft
 BONUS = 2  # word 0 draws the extra token when all drafts are kept
+TEXT = 3  # of a text's n-th choice and n-th coin, with n in the place of the slot: word 0 and word 1
+RACE = 4  # of a token's clock in a race, with the token in the place of the slot: word 0
+AGAIN = 8  # AGAIN + t is DRAFT for the t-th further draft of a slot
 PURPOSES = 256  # the last counter word is PURPOSES * slot + purpose
 
 Words = NDArray[np.uint64]
@@ -87,7 +90,7 @@ def address(trial: int, start: int, slot: int, purpose: int) -> tuple[int, int, 
     slot : int
         Drafts before this one in the block.
     purpose : int
-        `DRAFT`, `CORRECT` or `BONUS`.
+        `DRAFT`, `CORRECT`, `BONUS`, `TEXT`, `RACE` or `AGAIN` + t.
 
     Examples
     --------

@@ -1,24 +1,29 @@
-"""Program: a rule compiled for a pair, a draft length, a decode length and a seed."""
+"""Program: a rule on a pair, with a draft length, a decode length and a seed."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from simkit.errors import InputError
 from simkit.laws.checks import whole_number
-from simkit.laws.pair import Index, Pair
-from simkit.laws.rows import IntRows
-from simkit.rules.registry import find_rule
+from simkit.laws.pair import Pair
+from simkit.rules.block import block
+from simkit.rules.chain import Chain
+from simkit.rules.choose import LONGEST_DRAFT, Text
+from simkit.rules.matching import shared_gumbel
+from simkit.rules.multidraft import Tree
+from simkit.rules.registry import find_text
 from simkit.sampling import philox
-from simkit.sampling.tables import AliasTables, Coins, alias_tables, coins
+from simkit.sampling.block_tables import block_tables
+from simkit.sampling.chain_tables import chain_tables
+from simkit.sampling.decision_tables import decision_tables
+from simkit.sampling.tree_tables import race_tables, tree_tables
 
-LONGEST_DRAFT = 64
 LONGEST_DECODE = 2**31 - 1 - LONGEST_DRAFT
-PRIVATE_CELLS = 2**17
-"""Alias cells, 8 bytes each, up to which a thread gets packed tables of its own."""
 
 LARGEST_JOINT = 4096
 """The joint law of the first tokens is counted while it has at most this many cells over all requests."""
@@ -34,6 +39,8 @@ class Program:
         The laws and the automaton.
     rule : str
         Name of the rule.
+    text : callable
+        The rule's text.
     draft_length : int
         Drafts K proposed for one target call.
     length : int
@@ -42,32 +49,17 @@ class Program:
         The user's seed.
     key : two ints
         Philox key of (seed, task).
-    propose : AliasTables
-        Draft laws, one row for each distinct law.
-    accept : Coins
-        Accept coins, one row for each pair of target and draft laws that meet at a state and slot.
-    replace : AliasTables
-        Replacement laws in the order of `accept`, then, if a bonus token can be emitted, bonus laws.
-    propose_row, step_row : int32 arrays, shape (S, slots)
-        Row of `propose`, and row of `accept` and `replace`, at each state and slot.
-    bonus_row : int32 array, shape (S,)
-        Row of `replace` that holds the bonus law at each state.
     joint_length : int
         How many first tokens are counted jointly; 0 for none.
     """
 
     pair: Pair
     rule: str
+    text: Text
     draft_length: int
     length: int
     seed: int
     key: tuple[int, int]
-    propose: AliasTables
-    accept: Coins
-    replace: AliasTables
-    propose_row: Index
-    step_row: Index
-    bonus_row: Index
     joint_length: int
 
     @property
@@ -75,19 +67,33 @@ class Program:
         """The end state, or -1 where there is none."""
         return -1 if self.pair.end is None else self.pair.end
 
-    def private(self) -> Program:
-        """Return the program a thread should read: with packed tables of its own, where they are small.
+    @cached_property
+    def tables(self) -> Any:
+        """What the kernel of this kind of rule reads, built when first asked for; each kernel knows its own.
 
-        Cores that read the same lines hinder each other where the tables fill a core's cache: at 32,768
-        tokens two threads that share them are 1.7 times as fast as one, with tables of their own 1.8 times.
-        Tables that no such cache holds are shared: there a copy costs time and gains nothing.
+        Raises
+        ------
+        InputError
+            For a rule that no kernel has been written for, and that has too many branches to be compiled.
         """
-        if self.propose.alias.size + self.replace.alias.size > PRIVATE_CELLS:
+        if isinstance(self.text, Chain):
+            return chain_tables(self.pair, self.text.rule, self.rule, bonus=self.length > self.draft_length)
+        if self.text is block:
+            return block_tables(self.pair)
+        if isinstance(self.text, Tree):
+            return tree_tables(self.pair, self.text, self.draft_length)
+        if self.text is shared_gumbel:
+            return race_tables(self.pair)
+        return decision_tables(self.pair, self.text, self.draft_length, self.rule)
+
+    def private(self) -> Program:
+        """Return the program a thread should read: with tables of its own, where that pays."""
+        tables = self.tables.private()
+        if tables is self.tables:
             return self
-        propose, replacement = (
-            AliasTables(Coins(tables.coins.exact), tables.alias) for tables in (self.propose, self.replace)
-        )
-        return replace(self, propose=propose, accept=Coins(self.accept.exact), replace=replacement)
+        own = replace(self)
+        own.__dict__["tables"] = tables
+        return own
 
     @property
     def task(self) -> dict[str, object]:
@@ -115,15 +121,17 @@ def task(pair: Pair, rule: str, draft_length: int, length: int) -> dict[str, obj
     return {"pair": pair.digest, "rule": rule, "draft_length": draft_length, "length": length}
 
 
-def compile_program(pair: Pair, rule: str = "token", *, draft_length: int, length: int, seed: int) -> Program:
+def compile_program(
+    pair: Pair, rule: str | Text = "token", *, draft_length: int, length: int, seed: int
+) -> Program:
     """Return the program that draws from a pair by a rule.
 
     Parameters
     ----------
     pair : Pair
         The laws.
-    rule : str
-        Name of a registered rule.
+    rule : str or callable
+        A name or a text; see `simkit.rules.registry.find_rule`. A text goes by the name of its function.
     draft_length : int
         K, from 1 to 64.
     length : int
@@ -139,7 +147,7 @@ def compile_program(pair: Pair, rule: str = "token", *, draft_length: int, lengt
     Examples
     --------
     >>> program = compile_program(Pair.from_weights([1, 2], [2, 1]), draft_length=1, length=1, seed=0)
-    >>> program.accept.exact / 2**63
+    >>> program.tables.accept.exact / 2**63
     array([[0.5, 1. ]])
     """
     if not isinstance(pair, Pair):
@@ -152,29 +160,16 @@ def compile_program(pair: Pair, rule: str = "token", *, draft_length: int, lengt
         raise InputError(
             f"a request starts in the end state {pair.end}, where nothing is drawn; leave it out"
         )
-    meetings = pair.target[:, None].astype(np.int64) * len(pair.rows) + pair.draft
-    codes, step_row = np.unique(meetings, return_inverse=True)
-    step = find_rule(rule).rule(pair.rows[codes // len(pair.rows)], pair.rows[codes % len(pair.rows)])
-    if getattr(step, "propose", np.empty(0)).shape != (len(codes), pair.vocabulary):
-        raise InputError(f"rule {rule!r} must return a Step for all {len(codes)} pairs of rows at once")
-    step_row = step_row.reshape(meetings.shape)
-    propose, propose_of = _distinct(step.propose)
-    bonus, bonus_of = (
-        _distinct(step.bonus) if length > draft_length else (step.bonus[:0], np.zeros(len(codes), int))
-    )
+    text = find_text(rule)
+    name = rule if isinstance(rule, str) else getattr(rule, "__qualname__", type(rule).__name__)
     return Program(
         pair=pair,
-        rule=rule,
+        rule=name,
+        text=text,
         draft_length=draft_length,
         length=length,
         seed=seed,
-        key=philox.key(seed, task(pair, rule, draft_length, length)),
-        propose=alias_tables(propose),
-        accept=coins(*step.accept),
-        replace=alias_tables(np.concatenate([step.correct, bonus])),
-        propose_row=propose_of[step_row].astype(np.int32),
-        step_row=step_row.astype(np.int32),
-        bonus_row=(len(codes) + bonus_of[step_row[:, -1]]).astype(np.int32),
+        key=philox.key(seed, task(pair, name, draft_length, length)),
         joint_length=_joint_length(pair, length),
     )
 
@@ -183,14 +178,6 @@ def _seed(seed: int) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise InputError(f"seed={seed!r}; it needs an integer")
     return int(seed)
-
-
-def _distinct(rows: IntRows) -> tuple[IntRows, NDArray[np.int64]]:
-    """Return the distinct rows in order of first appearance, and where each given row is among them."""
-    number: dict[bytes, int] = {}
-    index = np.array([number.setdefault(row.tobytes(), len(number)) for row in rows], dtype=np.int64)
-    first = np.unique(index, return_index=True)[1]
-    return rows[first], index
 
 
 def _joint_length(pair: Pair, length: int) -> int:

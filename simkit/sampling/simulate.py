@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -19,6 +20,7 @@ from simkit.laws.pair import Pair
 from simkit.sampling.tally import Counts, Run, Tally
 
 if TYPE_CHECKING:
+    from simkit.rules.choose import Text
     from simkit.sampling.program import Program
 
 BACKENDS = ("numba", "numpy", "reference")
@@ -40,7 +42,7 @@ class Backend(Protocol):
 
 def simulate(
     pair: Pair,
-    rule: str = "token",
+    rule: str | Text = "token",
     *,
     draft_length: int = 4,
     length: int = 16,
@@ -60,8 +62,8 @@ def simulate(
     ----------
     pair : Pair
         Target and draft laws.
-    rule : str
-        Name of a registered rule.
+    rule : str or callable
+        Name of a rule, of a fault, ``NAME:VALUE`` for one with a parameter, or a text of your own.
     draft_length : int
         Drafts K for one target call, 1 to 64.
     length : int
@@ -100,10 +102,10 @@ def simulate(
         workers = 1
     program = compile_program(pair, rule, draft_length=draft_length, length=length, seed=seed)
     _check_room(trials, program)
-    data = draw(program, find_backend(name), first_trial, trials, workers, progress)
+    data = draw(program, find_backend(name, program), first_trial, trials, workers, progress)
     return Tally(
         pair=pair,
-        rule=rule,
+        rule=program.rule,
         draft_length=program.draft_length,
         length=program.length,
         runs=(Run(program.seed, first_trial, first_trial + trials),),
@@ -115,7 +117,7 @@ def simulate(
 
 def draw_tokens(
     pair: Pair,
-    rule: str = "token",
+    rule: str | Text = "token",
     *,
     draft_length: int = 4,
     length: int = 16,
@@ -148,7 +150,7 @@ def draw_tokens(
     program = compile_program(pair, rule, draft_length=draft_length, length=length, seed=seed)
     tokens = np.full((trials, program.length), -1, dtype=np.int32)
     counts = Counts.zeros(pair, program.draft_length, program.joint_length)
-    find_backend(choose_backend(backend)[0])(program, first_trial, trials, counts, tokens)
+    find_backend(choose_backend(backend)[0], program)(program, first_trial, trials, counts, tokens)
     return tokens
 
 
@@ -177,14 +179,33 @@ def choose_backend(name: str) -> tuple[str, str]:
     return name, "asked for"
 
 
-def find_backend(name: str) -> Backend:
-    """Return the token loop of a backend, importing it only now."""
-    if name == "numba":
-        from simkit.sampling.cpu import run
-    elif name == "numpy":
-        from simkit.sampling.vectorised import run
+def find_backend(name: str, program: Program) -> Backend:
+    """Return the token loop of a backend for a program, importing it only now.
+
+    Raises
+    ------
+    InputError
+        For a rule that the backend does not draw.
+    """
+    from simkit.rules.block import block
+    from simkit.rules.chain import Chain
+    from simkit.rules.matching import shared_gumbel
+    from simkit.rules.multidraft import Tree
+
+    text = program.text
+    is_chain = isinstance(text, Chain)
+    if name == "numpy" and not is_chain:
+        raise InputError(
+            f"the numpy backend draws chain rules, and {program.rule!r} is none: take numba or reference"
+        )
+    if is_chain:
+        kernel = "cpu"
+    elif isinstance(text, Tree) or text is shared_gumbel:
+        kernel = "cpu_tree"
     else:
-        from simkit.sampling.reference import run
+        kernel = "cpu_block" if text is block else "cpu_decisions"
+    home = {"reference": "reference", "numpy": "vectorised", "numba": kernel}[name]
+    run: Backend = import_module(f"simkit.sampling.{home}").run
     return run
 
 

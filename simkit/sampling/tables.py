@@ -15,15 +15,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from simkit.errors import InputError
 from simkit.laws.rows import IntRows, reduced
+from simkit.rules.draws import ALWAYS, alias_table
 from simkit.sampling.jit import kernel
 
 U64 = NDArray[np.uint64]
 U32 = NDArray[np.uint32]
-
-ALWAYS = 2**63
-"""The coin that every word meets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +93,8 @@ def coins(numerator: IntRows, denominator: IntRows) -> Coins:
 
     Parameters
     ----------
-    numerator, denominator : int64 arrays, shape (N, V)
-        Integers >= 0; denominators in [1, 2**62].
+    numerator, denominator : integer arrays, shape (N, V)
+        Integers >= 0; denominators >= 1, and up to 2**62 in arrays of int64.
 
     Examples
     --------
@@ -106,6 +103,9 @@ def coins(numerator: IntRows, denominator: IntRows) -> Coins:
     """
     numerator, denominator = np.broadcast_arrays(numerator, denominator)
     out = np.empty(numerator.shape, dtype=np.uint64)
+    if "O" in (numerator.dtype.kind, denominator.dtype.kind):
+        whole = np.minimum(ALWAYS, ALWAYS * numerator.astype(object) // denominator)
+        return Coins(whole.astype(np.uint64))
     bits = 64 - int(denominator.max()).bit_length()
     _divide(np.ravel(numerator), np.ravel(denominator), np.uint64(bits), out.ravel())
     return Coins(out)
@@ -116,13 +116,9 @@ def alias_tables(rows: IntRows) -> AliasTables:
 
     Parameters
     ----------
-    rows : int64 array, shape (N, V)
-        Weights.
-
-    Raises
-    ------
-    InputError
-        When a row's total times V does not fit into 63 bits.
+    rows : integer array, shape (N, V)
+        Weights. Where a row's total times V does not fit into 63 bits, Python's integers take over: a hundred
+        times slower, and just as exact.
 
     Examples
     --------
@@ -134,11 +130,9 @@ def alias_tables(rows: IntRows) -> AliasTables:
     if float(totals.max()) * vocabulary >= 2.0**63:
         rows = reduced(rows)
         totals = rows.sum(axis=1)
-        if float(totals.max()) * vocabulary >= 2.0**63:
-            raise InputError(
-                f"weights with total {int(totals.max())} over {vocabulary} tokens are too fine for integer "
-                "tables (total * V must stay below 2**63); use smaller weights, or float rows"
-            )
+    if rows.dtype.kind == "O" or float(totals.max()) * vocabulary >= 2.0**63:
+        tables = np.array([alias_table(tuple(row)) for row in rows.tolist()], dtype=np.uint64)
+        return AliasTables(Coins(tables[..., 0].copy()), tables[..., 1].astype(np.uint32))
     scaled = rows * np.int64(vocabulary)
     alias = np.empty(rows.shape, dtype=np.uint32)
     _vose(scaled, totals, alias)

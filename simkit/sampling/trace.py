@@ -8,9 +8,10 @@ from html import escape
 from simkit.laws.checks import whole_number
 from simkit.laws.pair import Pair
 from simkit.laws.rows import Row
+from simkit.rules.step import Rule
 from simkit.sampling import philox
 from simkit.sampling.program import compile_program
-from simkit.sampling.reference import Decision, block, step_at
+from simkit.sampling.reference import Decision, block, chain_of, step_at
 
 COLUMNS = ("slot", "draft", "p", "q", "p/q", "u", "kept", "residual", "emitted")
 
@@ -62,7 +63,7 @@ def trace(pair: Pair, rule: str = "token", *, draft_length: int = 4, seed: int =
     pair : Pair
         The laws.
     rule : str
-        Name of a registered rule.
+        Name of a chain rule.
     draft_length : int
         Drafts K of the block, 1 to 64.
     seed, trial : int
@@ -71,7 +72,7 @@ def trace(pair: Pair, rule: str = "token", *, draft_length: int = 4, seed: int =
     Raises
     ------
     InputError, UnknownNameError
-        For numbers out of range, or an unknown rule.
+        For numbers out of range, or a rule that is unknown or no chain rule.
 
     Examples
     --------
@@ -87,11 +88,11 @@ def trace(pair: Pair, rule: str = "token", *, draft_length: int = 4, seed: int =
 
     first = int(pair.initial[trial % len(pair.initial)])
     decisions = list(block(program, first, 0, words))
-    rows = tuple(_show(pair, rule, decision) for decision in decisions)
+    rows = tuple(_show(pair, chain_of(program).rule, decision) for decision in decisions)
     return Trace(rows, tuple(d.token for d in decisions if d.token is not None))
 
 
-def _show(pair: Pair, rule: str, decision: Decision) -> tuple[str, ...]:
+def _show(pair: Pair, rule: Rule, decision: Decision) -> tuple[str, ...]:
     emitted = "" if decision.token is None else str(decision.token)
     if decision.draft is None or decision.coin is None:
         return (str(decision.slot), "bonus", "", "", "", "", "", "", emitted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from simkit.laws.rows import IntRows
 from simkit.sampling import philox
 from simkit.sampling.program import Program
 from simkit.sampling.tables import AliasTables
@@ -34,11 +35,23 @@ def draw(tables: AliasTables, row: I64, word: U64) -> I64:
     return np.where(kept, cell, tables.alias[row, cell]).astype(np.int64)
 
 
+def draw_other(sums: IntRows, row: I64, refused: I64, word: U64) -> I64:
+    """Return the token that each word draws from its row, given by running sums, other than a refused one."""
+    tokens = np.empty(len(row), dtype=np.int64)
+    for i, (r, x, w) in enumerate(zip(row.tolist(), refused.tolist(), word.tolist(), strict=True)):
+        left = sums[r].copy()
+        left[x:] -= sums[r, x] - (sums[r, x - 1] if x else 0)
+        tokens[i] = np.searchsorted(left, w * int(left[-1]) >> 64, side="right")
+    return tokens
+
+
 class _Batch:
     """Trials on their way: arrays of their states, and of where each stands in its block."""
 
     def __init__(self, program: Program, trial: I64, counts: Counts, out: NDArray[np.int32] | None) -> None:
         self.program, self.counts, self.out = program, counts, out
+        self.tables = program.tables
+        self.draft = np.zeros(len(trial), dtype=np.int64)
         self.trial = trial
         self.request = trial % len(program.pair.initial)
         self.state = program.pair.initial[self.request].astype(np.int64)
@@ -58,34 +71,47 @@ class _Batch:
         self.counts.moments[:] += np.concatenate([totals, products[np.triu_indices(3)]])
 
     def _judge(self, live: I64) -> tuple[I64, I64, I64]:
-        """Put one draft of each trial to the test; return those refused, full, and over in the block."""
-        program, slot = self.program, self.slot[live]
-        row = np.minimum(slot, program.pair.slots - 1)
-        state = self.state[live]
-        proposal, coin = self._words(live, philox.DRAFT)
-        token = draw(program.propose, program.propose_row[state, row].astype(np.int64), proposal)
-        kept = coin >> np.uint64(1) < program.accept.exact[program.step_row[state, row], token]
-        np.add.at(self.counts.judged, slot, 1)
+        """Put the drafts of a slot to their tests; return those refused, full, and over in the block."""
+        program = self.program
+        np.add.at(self.counts.judged, self.slot[live], 1)
         self.sums[live, 2] += 1
-        goes_on, stops = live[kept], live[~kept]
-        self._emit(goes_on, token[kept])
+        goes_on, refused = live[:0], live
+        for test in range(self.tables.tests):
+            kept = self._test(refused, test)
+            goes_on, refused = np.concatenate([goes_on, refused[kept]]), refused[~kept]
+        self._emit(goes_on, self.draft[goes_on])
         self.slot[goes_on] += 1
         end = self.state[goes_on] == program.end
         full = ~end & (self.slot[goes_on] == program.draft_length)
-        return stops, goes_on[full], goes_on[end]
+        return refused, goes_on[full], goes_on[end]
+
+    def _test(self, who: I64, test: int) -> NDArray[np.bool_]:
+        """Draw a draft of each trial, and return whether its accept test keeps it."""
+        tables, row, state = self.tables, self._row(who), self.state[who]
+        proposal, coin = self._words(who, philox.AGAIN + test if test else philox.DRAFT)
+        token = draw(tables.propose, tables.propose_row[state, row].astype(np.int64), proposal)
+        self.draft[who] = token
+        at = tables.step_row[state, row] + test * tables.meetings
+        kept: NDArray[np.bool_] = coin >> np.uint64(1) < tables.accept.exact[at, token]
+        return kept
+
+    def _row(self, who: I64) -> I64:
+        return np.minimum(self.slot[who], self.program.pair.slots - 1)
 
     def _replace(self, refused: I64, full: I64) -> None:
         """Emit the replacement of each refused draft and the bonus token of each full block, inside L."""
-        program = self.program
-        refused, full = (who[self._position(who) < program.length] for who in (refused, full))
-        slot = np.minimum(self.slot[refused], program.pair.slots - 1)
-        correct = program.step_row[self.state[refused], slot]
-        for who, row, purpose in (
-            (refused, correct, philox.CORRECT),
-            (full, program.bonus_row[self.state[full]], philox.BONUS),
-        ):
-            if len(who):
-                self._emit(who, draw(program.replace, row.astype(np.int64), self._words(who, purpose)[0]))
+        tables, length = self.tables, self.program.length
+        refused, full = (who[self._position(who) < length] for who in (refused, full))
+        if len(refused):
+            row = tables.step_row[self.state[refused], self._row(refused)].astype(np.int64)
+            word = self._words(refused, philox.CORRECT)[0]
+            if tables.redraws:
+                self._emit(refused, draw_other(tables.others, row, self.draft[refused], word))
+            else:
+                self._emit(refused, draw(tables.replace, row, word))
+        if len(full):
+            row = tables.bonus_row[self.state[full]].astype(np.int64)
+            self._emit(full, draw(tables.replace, row, self._words(full, philox.BONUS)[0]))
 
     def _finish(self, who: I64) -> I64:
         """Count the calls that ended and start the next blocks; return the trials that are done."""

@@ -15,8 +15,7 @@ from simkit.laws.logits import tempered_pair
 from simkit.laws.named import make_pair
 from simkit.laws.pair import Pair
 from simkit.laws.portable import log
-from simkit.laws.rows import probabilities
-from simkit.rules.acceptance import expected_calls
+from simkit.rules.acceptance import known_calls
 from simkit.rules.registry import find_rule
 from simkit.sampling.simulate import Progress, simulate
 from simkit.sampling.tally import Estimate, Tally
@@ -182,7 +181,10 @@ def _estimate(name: str, estimate: Estimate) -> Result:
 
 
 def _theory(task: Task, pair: Pair) -> Result:
-    expected = expected_calls(pair, task.rule, draft_length=task.draft_length, length=task.length)
+    expected = known_calls(pair, task.rule, draft_length=task.draft_length, length=task.length)
+    if expected is None:
+        names = ("acceptance_theory", "tokens_per_call_theory", "acceptance_by_slot_theory")
+        return dict.fromkeys(names)
     return {
         "acceptance_theory": expected.acceptance,
         "tokens_per_call_theory": expected.tokens_per_call,
@@ -225,11 +227,11 @@ def _fault(task: Task, pair: Pair) -> Result:
     entry = find_rule(task.rule)
     if entry.lossless:
         return {"fault": 0.0, "nats_per_token": 0.0}
-    if pair.states > 1:
+    if pair.states > 1 or entry.chain is None:
         return {"fault": None, "nats_per_token": None}
-    step = entry.rule(pair.rows[pair.target], pair.rows[pair.draft[:, 0]])
-    kept = probabilities(step.propose) * np.minimum(1.0, step.accept[0] / step.accept[1])
-    law = kept + (1.0 - kept.sum()) * probabilities(step.correct)
+    step = entry.chain.rule(pair.rows[pair.target], pair.rows[pair.draft[:, 0]])
+    kept, replacement = step.split()
+    law = kept + (1.0 - kept.sum()) * replacement
     target = pair.target_probabilities
     drawn = law > 0.0
     possible = bool((target[drawn] > 0.0).all())

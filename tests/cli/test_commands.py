@@ -107,6 +107,7 @@ def test_bench_rows_have_the_stated_keys(call: Call, monkeypatch: pytest.MonkeyP
     keys += " speedup_over_one_thread table_ms"
     assert {tuple(sorted(row)) for row in document["rows"]} == {tuple(sorted(keys.split()))}
     assert len(document["decode"]) > 0
+    assert {row["rule"] for row in document["rules"]} == {"token", "block", "with-replacement"}
     assert {tuple(sorted(row)) for row in document["judge"]} == {
         ("case", "cells", "samples", "seconds", "states")
     }
@@ -118,6 +119,9 @@ def test_bench_prints_tables(call: Call, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(sampling_bench, "bench_rows", lambda **_: [{"vocab": 32, "ratio_to_floor": 1.5}])
     monkeypatch.setattr(
         sampling_bench, "bench_decode", lambda *_, **__: [{"pair": "zipf", "ns_per_token": 7}]
+    )
+    monkeypatch.setattr(
+        sampling_bench, "bench_rules", lambda *_, **__: [{"rule": "block", "times_token_rule": 2.0}]
     )
     monkeypatch.setattr(sampling_bench, "bench_memory", lambda **_: {"growth_mb": 0.5})
     monkeypatch.setattr(verify_bench, "bench_judge", lambda **_: [{"case": "judge", "seconds": 0.1}])
@@ -134,6 +138,11 @@ def test_bench_prints_tables(call: Call, monkeypatch: pytest.MonkeyPatch) -> Non
         "pair  ns_per_token",
         "----  ------------",
         "zipf  7",
+        "",
+        "rules",
+        "rule   times_token_rule",
+        "-----  ----------------",
+        "block  2.0",
         "",
         "verdicts",
         "case   seconds",

@@ -192,3 +192,10 @@ def test_bad_usage_points_at_the_help(arguments: list[str], call: Call) -> None:
     assert (result.code, result.out) == (2, "")
     assert "simulate --help" in result.err
     assert "Traceback" not in result.err
+
+
+def test_a_rule_whose_theory_is_not_known_is_drawn_without_it(call: Call) -> None:
+    arguments = ("simulate", "--rule", "block", "--vocab", 500, "--trials", 2000)
+    assert "theory" not in call(*arguments).out
+    assert call(*arguments, "--json").json["acceptance"]["theory"] is None
+    assert "theory" in call(*arguments[:3], "--vocab", 4, "--trials", 2000, "--draft-length", 2).out

@@ -9,7 +9,7 @@ import pytest
 
 from simkit.figures import render
 from simkit.report.document import Picture, Table
-from simkit.rules.registry import find_rule
+from simkit.rules.registry import find_chain
 from tests.experiments.stored import NAMES, ROOT, badges, changed, experiment, module, rows_of
 
 
@@ -46,7 +46,7 @@ def test_the_page_has_its_pictures_and_a_table(name: str, monkeypatch: pytest.Mo
         assert picture.csv.count("\n") > 8
 
 
-@pytest.mark.parametrize("name", ["acceptance_vs_quality", "acceptance_vs_temperature", "speedup"])
+@pytest.mark.parametrize("name", ["acceptance_vs_quality", "acceptance_vs_temperature", "speedup", "rules"])
 @pytest.mark.parametrize("standard_errors", [-7.0, 7.0])
 def test_one_point_off_its_theory_turns_the_badge(name: str, standard_errors: float) -> None:
     rows = rows_of(name)
@@ -76,7 +76,7 @@ def test_lossless_judges_the_broken_rule_on_as_many_samples() -> None:
 def test_the_stored_fault_is_that_of_the_broken_rule() -> None:
     row = next(row for row in module("lossless").controls(rows_of("lossless")) if row["vocabulary"] == 8)
     pair = next(t for t in experiment("lossless").tasks() if t.identity == row["identity"]).make_pair()
-    law = find_rule(row["rule"]).rule(pair.rows[pair.target], pair.rows[pair.draft[:, 0]]).law()
+    law = find_chain(row["rule"]).rule(pair.rows[pair.target], pair.rows[pair.draft[:, 0]]).law()
     target = [Fraction(weight, pair.target_row().total) for weight in pair.target_row().weights.tolist()]
     fault = sum(abs(a - b) for a, b in zip(law, target, strict=True)) / 2
     nats = sum(float(a) * log(a / b) for a, b in zip(law, target, strict=True))

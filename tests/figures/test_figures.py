@@ -26,7 +26,9 @@ from simkit.figures.error_rates import error_rates
 from simkit.figures.evidence_by_pair import evidence_by_pair
 from simkit.figures.evidence_growth import evidence_growth
 from simkit.figures.gain_map import gain_map, level_line, outcomes
+from simkit.figures.loss_for_speed import least_variation, loss_for_speed
 from simkit.figures.power_by_samples import power_by_samples
+from simkit.figures.rules_compared import rules_compared
 from simkit.figures.samples_to_see import samples_to_see
 from simkit.figures.speedup_by_draft_length import speedup_by_draft_length
 from simkit.figures.style import style
@@ -35,6 +37,8 @@ from simkit.figures.temperature_map import temperature_map
 from simkit.figures.tokens_by_distance import tokens_by_distance
 from simkit.figures.tokens_by_draft_length import tokens_by_draft_length
 from simkit.figures.z_scores import z_scores
+from simkit.laws.pair import Pair
+from simkit.rules.exact import exact_accepted, exact_law
 
 Row = Mapping[str, Any]
 
@@ -104,6 +108,48 @@ POWER = [share(hits, test="e-value", samples=samples) for samples, hits in ((100
 NEEDED = [
     {"test": "A", "nats_per_token": 0.01, "samples": 4000},
     {"test": "B", "nats_per_token": 0.001, "samples": 32_000},
+]
+
+
+def against_bound(rule: str, verified: int, kept: float, bound: float | None, lossless: bool = True) -> Row:
+    """Return a row of a rule whose measurement lies off its theory by a known bit."""
+    return {
+        "rule": rule,
+        "lossless": lossless,
+        "verified": verified,
+        "tokens_per_call": 1.0 + kept + 0.001,
+        "tokens_per_call_theory": 1.0 + kept,
+        "kept_error": 0.01,
+        "bound": bound,
+    }
+
+
+COMPARED = [
+    against_bound("token", 1, 0.7, 0.7),
+    against_bound("token", 2, 1.19, 1.22),
+    against_bound("k-seq", 1, 0.7, 0.7),
+    against_bound("k-seq", 2, 0.8, 0.86),
+    against_bound("greedy", 1, 0.1, 0.7, lossless=False),
+]
+
+
+def paid(rule: str, lossless: bool, variation: float | None, kept: float) -> Row:
+    return {
+        "rule": rule,
+        "lossless": lossless,
+        "total_variation": variation,
+        "tokens_per_call": 1.0 + kept + 0.001,
+        "tokens_per_call_error": 0.01,
+        "tokens_per_call_theory": 1.0 + kept,
+        "bound": 0.6,
+    }
+
+
+PAID = [
+    paid("lenience:1", True, 0.0, 0.5),
+    paid("lenience:1/2", False, 0.2, 0.7),
+    paid("token", True, 0.0, 0.5),
+    paid("block", True, None, 0.6),
 ]
 
 
@@ -202,6 +248,24 @@ CASES = {
         NEEDED,
         "samples",
         {"ln 10⁶ / KL: no e-value needs fewer": ([0.0005, 0.02], [20_000, 500])},
+    ),
+    "rules compared": Case(
+        rules_compared,
+        COMPARED,
+        "tokens_per_call",
+        {
+            "bound, one path": ([1, 2], [1.7, 2.22]),
+            "bound, with-replacement": ([1, 2], [1.7, 1.86]),
+        },
+    ),
+    "loss for speed": Case(
+        partial(loss_for_speed, distance=0.5, draft_length=1),
+        PAID,
+        "tokens_per_call",
+        {
+            "least, one draft at a time": (1.5 + 0.5 * LINE, 0.5 * LINE),
+            "bound, lossless": ([1.6, 1.6], [0, 1]),
+        },
     ),
     "gain map": Case(
         partial(gain_map, costs=[0.1, 0.55, 0.9], longest=3),
@@ -381,3 +445,91 @@ def test_power_has_ticks_at_the_least_the_middle_and_the_largest_size() -> None:
         ax = power_by_samples(Figure().subplots(), rows, title="A fault", theory={})
     assert ax.get_xticks().tolist() == [85_000, 130_000, 1_169_844]
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["85 k", "130 k", "1.2 M"]
+
+
+def theory_lines(ax: Axes) -> list[list[tuple[float, float]]]:
+    """Return the points of the lines that have neither a name nor a marker."""
+    plain = [line for line in ax.get_lines() if line.get_marker() in ("", "None") and line.get_ls() != "None"]
+    return [
+        [(float(x), float(y)) for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)]
+        for line in plain
+        if str(line.get_label()).startswith("_")
+    ]
+
+
+def test_a_rules_line_goes_through_its_theory_and_ends_where_none_is_known() -> None:
+    unknown = against_bound("token", 3, 1.5, None) | {"tokens_per_call_theory": None}
+    with style():
+        ax = rules_compared(Figure().subplots(), [*COMPARED[:2], unknown])
+    ((first, second, third),) = theory_lines(ax)
+    assert (first, second) == ((1.0, 1.7), (2.0, 2.19))
+    assert np.isnan(third[1])
+    (bar,) = (c for c in ax.containers if isinstance(c, ErrorbarContainer))
+    assert np.allclose(bar.lines[0].get_ydata(), [1.701, 2.191, 2.501])
+
+
+def test_rules_without_any_theory_are_joined_themselves_the_best_shape_of_each_number() -> None:
+    rows = [{k: v for k, v in row.items() if k != "tokens_per_call_theory"} for row in COMPARED[:2]]
+    worse = rows[1] | {"tokens_per_call": 1.5, "bound": None}
+    for order in ([*rows, worse], [worse, *rows]):
+        with style():
+            ax = rules_compared(Figure().subplots(), order)
+        assert theory_lines(ax) == [[(1.0, pytest.approx(1.701)), (2.0, pytest.approx(2.191))]]
+
+
+def test_a_rule_with_a_bound_of_its_own_has_a_line_of_its_own() -> None:
+    rows = [*COMPARED[:2], against_bound("argmax-draft", 1, 0.2, 0.2), against_bound("block", 3, 1.6, 1.6)]
+    with style():
+        lines = {
+            str(line.get_label()): line for line in rules_compared(Figure().subplots(), rows).get_lines()
+        }
+    assert lines["bound, one path"].get_ydata() == pytest.approx([1.7, 2.22, 2.6])
+    assert list(lines["bound, argmax-draft"].get_ydata()) == [1.2]
+
+
+@pytest.mark.parametrize("figure", ["rules compared", "loss for speed"])
+def test_lossy_rules_are_called_lossy_and_are_hollow(figure: str) -> None:
+    ax = drawn(CASES[figure]).axes[0]
+    bars = {str(c.get_label()): c.lines[0].get_markerfacecolor() for c in ax.containers}
+    lossy = [name for name in bars if name.endswith("(lossy)")]
+    assert lossy == [{"rules compared": "greedy (lossy)", "loss for speed": "lenience (lossy)"}[figure]]
+    assert [name for name, face in bars.items() if face == "none"] == lossy
+
+
+def test_lossless_rules_stand_at_zero_each_with_its_name_at_its_theory() -> None:
+    ax = drawn(CASES["loss for speed"]).axes[0]
+    assert [(text.get_text(), text.xy[0]) for text in ax.texts] == [("token", 1.5), ("block", 1.6)]
+    stand = [c.lines[0] for c in ax.containers if not str(c.get_label()).endswith("(lossy)")]
+    assert np.allclose([line.get_xdata() for line in stand], [[1.501], [1.601]])
+    assert all(line.get_ydata() == [0.0] for line in stand)
+    upright = [line.get_xdata() for line in ax.get_lines() if list(line.get_ydata()) == [0, 1]]
+    assert upright == [[1.6, 1.6], [1.5, 1.5], [1.6, 1.6]]  # the bound, token, block
+    assert theory_lines(ax)[-1] == [(1.5, 0.0), (1.7, 0.2)]  # of the family, its lossless end with it
+
+
+def test_the_least_variation_is_that_of_lenience_and_no_rule_with_one_draft_at_a_time_pays_less() -> None:
+    # Exactly, by a - (1 - d); a target and a draft with a token that only one of them has.
+    pair = Pair.from_weights([5, 3, 1, 1, 0], [1, 3, 4, 0, 2])
+    p, d = pair.target_row(), pair.target_row().total_variation(pair.draft_row())
+
+    def price(rule: str) -> tuple[float, float]:
+        law = exact_law(pair, rule, draft_length=1, length=1)
+        paid = sum(abs(a - b) for a, b in zip(law, p.fractions, strict=True)) / 2
+        return float(paid), float(exact_accepted(pair, rule, draft_length=1)[1] - (1 - d))
+
+    for rule in ("lenience:2/3", "lenience:1/4", "ensemble:1/3", "ensemble:0"):
+        paid, least = price(rule)
+        assert paid == pytest.approx(least, abs=1e-12)
+        tokens, variation = least_variation(float(d), 1)
+        assert np.interp(1.0 + least + 1.0 - float(d), tokens, variation) == pytest.approx(paid)
+    for rule in ("thresholds:1/4", "thresholds:1/16", "typical:1/100", "greedy"):
+        paid, least = price(rule)
+        assert paid > least + 0.01
+
+
+def test_a_panel_may_show_a_part() -> None:
+    with style():
+        ax = loss_for_speed(
+            Figure().subplots(), PAID, distance=0.5, draft_length=1, limits=((1.4, 1.7), (0.0, 0.1))
+        )
+    assert (ax.get_xlim(), ax.get_ylim()) == ((1.4, 1.7), (0.0, 0.1))

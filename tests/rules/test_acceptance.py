@@ -9,10 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from simkit.errors import InputError, UnknownNameError
+from simkit.errors import InputError, TooLargeError, UnknownNameError
 from simkit.laws.pair import Pair
 from simkit.laws.synthetic import corner_case, near_copy, zipf
-from simkit.rules.acceptance import best_draft_length, expected_calls, speedup, tokens_per_call
+from simkit.rules import acceptance
+from simkit.rules.acceptance import (
+    best_draft_length,
+    expected_calls,
+    known_calls,
+    speedup,
+    tokens_per_call,
+)
+from simkit.rules.exact import exact_accepted
+from simkit.rules.registry import find_text
 
 RATES = st.floats(0.0, 1.0)
 COSTS = st.floats(0.0, 2.0)
@@ -177,3 +186,36 @@ def test_the_best_draft_length_is_the_best_of_all(a, c, longest):
     elif a < c:  # a + ... + a^K <= K a < K c: where one draft loses, more lose as well
         assert (K, gain) == (0, 1.0)
         assert max(every) < 1
+
+
+@pytest.mark.parametrize("name", ["automaton", "by-position", "requests", "draft-by-slot"])
+@pytest.mark.parametrize(("K", "L"), [(1, 1), (2, 5), (3, 4)])
+def test_walking_a_text_gives_what_the_forward_pass_gives(name, K, L):
+    # The token rule as a text that does not show that it is a chain rule.
+    pair, token = corner_case(name), find_text("token")
+    walked = expected_calls(pair, lambda model, choose: token(model, choose), draft_length=K, length=L)
+    passed = expected_calls(pair, "token", draft_length=K, length=L)
+    assert walked.accepted == pytest.approx(passed.accepted, abs=1e-12)
+    assert walked.judged == pytest.approx(passed.judged, abs=1e-12)
+
+
+def test_a_rule_that_is_walked_has_the_acceptance_of_its_exact_law():
+    pair = Pair.from_weights([5, 3, 2], [2, 3, 5])
+    found = expected_calls(pair, "block", draft_length=3, length=9)
+    exact = exact_accepted(pair, "block", draft_length=3)
+    assert found.tokens_per_call == pytest.approx(1 + float(sum(k * m for k, m in enumerate(exact))))
+    assert found.accepted / found.calls == pytest.approx([float(m) for m in exact])
+
+
+def test_what_cannot_be_walked_is_not_known():
+    wide = Pair.from_weights([1] * 300, [1] * 300)
+    assert known_calls(wide, "block", draft_length=4, length=5) is None
+    with pytest.raises(TooLargeError, match="branches"):
+        expected_calls(wide, "block", draft_length=4, length=5)
+    assert known_calls(wide, "token", draft_length=4, length=5).tokens_per_call == pytest.approx(5)
+
+
+def test_too_many_states_are_not_walked(monkeypatch):
+    monkeypatch.setattr(acceptance, "MOST_WALKED", 2)
+    with pytest.raises(TooLargeError, match="more than 2 states"):
+        expected_calls(corner_case("by-position"), "block", draft_length=1, length=4)

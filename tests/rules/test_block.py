@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from simkit.laws.pair import Pair
 from simkit.laws.synthetic import corner_case, corner_cases
 from simkit.rules.block import block
-from simkit.rules.chain import token
+from simkit.rules.chain import Chain
 from simkit.rules.choose import Block, Emitted, walk
 from simkit.rules.exact import exact_accepted, exact_law
+from simkit.rules.step import token_rule
 
+token = Chain(token_rule)
 BASE = ([5, 3, 2], [2, 3, 5])
 TOY = ([1, 2], [2, 1])
 
@@ -146,6 +148,9 @@ class Reread:
 
     def __call__(self, weights):
         return self.choose(weights)
+
+    def along(self, weights, order=None):
+        return self.choose.along(weights, order)
 
     def coin(self, numerator, denominator=1) -> bool:
         position, chance = self.positions.pop(0), min(Fraction(1), Fraction(numerator) / denominator)

@@ -15,15 +15,35 @@ from simkit.errors import InputError
 from simkit.laws.pair import Pair
 from simkit.laws.rows import Row
 from simkit.laws.synthetic import corner_case, zipf
-from simkit.rules import chain
-from simkit.rules.chain import Chain, ensemble, from_step, lenience, one_hot, thresholds, token, typical
+from simkit.rules import lossy, matching, single
+from simkit.rules.chain import Chain
 from simkit.rules.choose import Block, Emitted, walk
+from simkit.rules.faults import replace_from_target
 from simkit.rules.registry import RULES
-from simkit.rules.step import Step, replace_from_target, token_rule
+from simkit.rules.step import Step, token_rule
 
 P, Q = [5, 3, 2], [2, 3, 5]
 ONLY_2 = [0, 0, 1]
+token, one_hot, greedy = Chain(token_rule), Chain(single.one_hot), Chain(single.greedy)
+argmax_draft = Chain(single.argmax_draft)
 ONE, HALF = Fraction(1), Fraction(1, 2)
+
+
+def lenience(factor) -> Chain:
+    return Chain(lossy.lenience(factor))
+
+
+def thresholds(single=1, acc=1) -> Chain:
+    return Chain(lossy.thresholds(single, acc))
+
+
+def typical(*levels, **named) -> Chain:
+    return Chain(lossy.typical(*levels, **named))
+
+
+def ensemble(weight) -> Chain:
+    return Chain(lossy.ensemble(weight))
+
 
 cell = st.one_of(st.integers(0, 3), st.integers(0, 2**20))
 ROWS = st.integers(1, 5).flatmap(
@@ -59,9 +79,9 @@ def accepted(rule, p, q) -> Fraction:
         (typical(0.2, 1), ONLY_2, ".5 .3 .2"),
         (ensemble(0.5), Q, ".35 .3 .35"),
         (ensemble(0), Q, ".2 .3 .5"),
-        (chain.greedy, Q, "1 0 0"),
-        (chain.greedy, ONLY_2, "1 0 0"),
-        (from_step(replace_from_target), Q, ".35 .39 .26"),
+        (greedy, Q, "1 0 0"),
+        (greedy, ONLY_2, "1 0 0"),
+        (Chain(replace_from_target), Q, ".35 .39 .26"),
     ],
 )
 def test_a_lossy_rule_has_its_stated_law(rule, q, law):
@@ -149,11 +169,11 @@ def test_what_the_rules_keep_is_known(rows):
     p, q = map(fractions, rows)
     pairs = list(zip(p, q, strict=True))
     assert accepted(token, *rows) == sum(min(a, b) for a, b in pairs)
-    assert accepted(one_hot, *rows) == accepted(chain.sampled_match, *rows) == sum(a * b for a, b in pairs)
-    assert accepted(chain.argmax_draft, *rows) == p[q.index(max(q))]
-    assert accepted(chain.greedy, *rows) == q[p.index(max(p))]
+    assert accepted(one_hot, *rows) == accepted(matching.sampled_match, *rows) == sum(a * b for a, b in pairs)
+    assert accepted(argmax_draft, *rows) == p[q.index(max(q))]
+    assert accepted(greedy, *rows) == q[p.index(max(p))]
     races = [1 / sum(max(c / a, d / b) for c, d in pairs) for a, b in pairs if a and b]
-    assert accepted(chain.shared_gumbel, *rows) == sum(races)
+    assert accepted(matching.shared_gumbel, *rows) == sum(races)
 
 
 NAMES = [
@@ -168,13 +188,13 @@ NAMES = [
 CHAINS = {
     "token": token,
     "one-hot": one_hot,
-    "argmax-draft": chain.argmax_draft,
-    "greedy": chain.greedy,
+    "argmax-draft": argmax_draft,
+    "greedy": greedy,
     "lenience": lenience(0.4),
     "thresholds": thresholds(0.9, 0.5),
     "typical": typical(),
     "ensemble": ensemble(0.3),
-    "replace-from-target": from_step(replace_from_target),
+    "replace-from-target": Chain(replace_from_target),
 }
 
 
@@ -198,40 +218,38 @@ def test_the_closed_forms_are_what_the_walk_finds(rule: Chain, name):
 
 
 @settings(max_examples=50)
-@given(ROWS, st.sampled_from(sorted(RULES)))
+@given(ROWS, st.sampled_from(sorted(name for name in RULES if RULES[name].chain)))
 def test_a_step_of_the_kernels_is_read_with_its_law(rows, name):
-    rule = RULES[name].rule
+    rule = RULES[name].chain.rule
     step = rule(np.array([rows[0]]), np.array([rows[1]]))
-    assert first(from_step(rule), *rows) == step.law()
-    law = from_step(rule).law(Block(Pair.from_weights(*rows), 0, 1), most=1)
+    assert first(Chain(rule), *rows) == step.law()
+    law = Chain(rule).law(Block(Pair.from_weights(*rows), 0, 1), most=1)
     assert [law.get((x,), 0) for x in range(len(rows[0]))] == step.law()
 
 
-class Redraw(Step):
-    redraw_refused = True
-
-
-def one_hot_step(target, draft) -> Step:
-    total = np.broadcast_to(target.sum(axis=1, keepdims=True), target.shape)
-    return Redraw(draft, (target, total), target, target)
+def taken_as_one_hot(model, choose) -> Emitted:
+    """Return the token rule's call with each draft's law taken as one-hot, from the definition."""
+    kept = ()
+    while len(kept) < model.draft_length:
+        p, draft = model.p(kept), choose(model.draft(kept, len(kept)))
+        if not choose.coin(p[draft]):
+            excess = [max(a - (x == draft), 0) for x, a in enumerate(p)]
+            return Emitted((*kept, choose(excess)), len(kept))
+        kept += (draft,)
+    return Emitted((*kept, choose(model.target(kept))), len(kept))
 
 
 @settings(max_examples=50)
 @given(ROWS)
 def test_a_step_that_draws_again_is_the_one_hot_rule(rows):
     model = Block(Pair.from_weights(*rows), 0, 2)
-    assert walk(from_step(one_hot_step), model) == walk(one_hot, model)
+    assert walk(one_hot, model) == walk(taken_as_one_hot, model) == walk(matching.sampled_match, model)
 
 
 @pytest.mark.parametrize("made", [None, (1, 2), token_rule(np.array([[1, 1]] * 2), np.array([[1, 1]] * 2))])
 def test_a_rule_that_makes_no_step_is_refused(made):
     with pytest.raises(InputError, match="must return a Step with one row"):
-        from_step(lambda p, q: made).law(Block(Pair.from_weights([1, 1], [1, 1]), 0, 1), 1)
-
-
-def test_step_and_text_say_the_same_of_the_token_rule():
-    model = Block(corner_case("automaton"), 0, 3)
-    assert walk(from_step(token_rule), model) == walk(token, model)
+        Chain(lambda p, q: made).law(Block(Pair.from_weights([1, 1], [1, 1]), 0, 1), 1)
 
 
 def test_a_step_with_another_row_has_another_law():
@@ -242,12 +260,12 @@ def test_a_step_with_another_row_has_another_law():
         def rule(p, q):
             return replace(token_rule(p, q), **{part: np.array([row]) for part, row in rows.items()})
 
-        return walk(from_step(rule), model)
+        return walk(Chain(rule), model)
 
     assert with_() == walk(token, model)
     for part in ("propose", "correct", "bonus"):
         assert with_(**{part: [1, 1, 1]}) != walk(token, model)
-    never = from_step(lambda p, q: replace(token_rule(p, q), accept=(0 * p, q)))
+    never = Chain(lambda p, q: replace(token_rule(p, q), accept=(0 * p, q)))
     assert all(emitted.accepted == 0 for emitted in walk(never, model))
 
 
@@ -261,7 +279,7 @@ def test_one_token_of_a_large_vocabulary_is_had_in_closed_form():
 def test_greedy_decoding_is_the_token_rule_on_one_hot_rows():
     one_hot_target = [[1, 0, 0], [0, 0, 1]]
     pair = Pair.from_weights(one_hot_target, [P, Q])
-    for rule in (token, chain.greedy, one_hot, chain.sampled_match):
+    for rule in (token, greedy, one_hot, matching.sampled_match):
         law = walk(rule, Block(pair, 0, 2))
         assert {emitted.tokens for emitted in law} == {(0,), (0, 2), (0, 2, 2)}
         assert law[Emitted((0, 2, 2), 2)] == HALF * HALF
@@ -288,10 +306,10 @@ def test_a_parameter_out_of_range_is_refused(make, says):
 
 
 def test_a_rule_that_refuses_the_only_replacement_is_refused():
-    def link(p, q):
-        return chain.Link(q, (Fraction(0),) * 2, p, p, redraw_refused=True)
+    def refuse_all(p, q):
+        return Step(q, (0 * q, 1 + 0 * q), p, p, redraw_refused=True)
 
-    rule, model = chain.chain(link), Block(Pair.from_weights([1, 0], [1, 1]), 0, 1)
+    rule, model = Chain(refuse_all), Block(Pair.from_weights([1, 0], [1, 1]), 0, 1)
     with pytest.raises(InputError, match="the only token that its replacement can be"):
         rule.law(model, 1)
     with pytest.raises(InputError, match="not all zero"):

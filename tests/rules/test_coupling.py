@@ -14,9 +14,9 @@ from scipy.stats import binom
 from simkit.errors import InputError
 from simkit.laws.pair import Pair
 from simkit.laws.rows import Row
-from simkit.rules.chain import shared_gumbel
 from simkit.rules.choose import RACE, Block, sample
 from simkit.rules.coupling import race_law, run_race
+from simkit.rules.matching import shared_gumbel
 from simkit.sampling import philox
 
 

@@ -15,8 +15,10 @@ from simkit.errors import InputError
 from simkit.laws.pair import Pair
 from simkit.laws.rows import Row
 from simkit.laws.synthetic import corner_cases
+from simkit.rules.chain import Chain
+from simkit.rules.faults import replace_from_target
 from simkit.rules.registry import RULES, Entry
-from simkit.rules.step import Step, replace_from_target, token_rule
+from simkit.rules.step import Step, token_rule
 from simkit.sampling.simulate import simulate
 
 # Corner cases for the tests by state and slot; `draft-by-slot` has 64 slots.
@@ -166,6 +168,6 @@ def test_a_malformed_step_is_refused_before_a_kernel_reads_it(wrong, says):
 
 @pytest.mark.parametrize("made", [None, (1, 2), token_rule(np.array([[1, 1]]), np.array([[1, 1]]))])
 def test_a_rule_that_returns_no_step_for_its_rows_is_refused(monkeypatch, made):
-    monkeypatch.setitem(RULES, "toy", Entry(lambda p, q: made, False, "a toy"))
+    monkeypatch.setitem(RULES, "toy", Entry(Chain(lambda p, q: made), False, "a toy", "made up"))
     with pytest.raises(InputError, match="rule 'toy' must return a Step for all 1 pairs"):
         simulate(Pair.from_weights([3, 2, 1], [1, 2, 3]), "toy", trials=1)

@@ -9,9 +9,11 @@ import pytest
 
 from simkit.laws.pair import Pair
 from simkit.laws.synthetic import corner_case
+from simkit.rules.draws import draw, keep_coin
+from simkit.rules.step import token_rule
 from simkit.sampling import cpu, philox
 from simkit.sampling.program import compile_program
-from simkit.sampling.reference import block, draw, keep_coin, step_at
+from simkit.sampling.reference import block, step_at, weights
 from tests.sampling.cases import PAIRS, run
 
 LAST = 2**64 - 1
@@ -69,8 +71,8 @@ def read_by_numba(monkeypatch, program, trials, first=0) -> Counter:
 )
 def test_no_address_is_read_twice_and_all_backends_read_the_same(monkeypatch, rng, seed, name):
     pair = PAIRS[name](rng)
-    for K, L in ((1, 1), (1, 9), (3, 9), (5, 4)):
-        program = compile_program(pair, draft_length=K, length=L, seed=seed)
+    for K, L, rule in ((1, 1, "one-hot"), (1, 9, "token"), (3, 9, "with-replacement:3"), (5, 4, "token")):
+        program = compile_program(pair, rule, draft_length=K, length=L, seed=seed)
         first = int(rng.choice([0, 2**32 - 10]))
         read = read_by_reference(monkeypatch, program, 20, first)
         assert set(read.values()) == {1}
@@ -113,10 +115,10 @@ def test_draft_word_0_proposes_and_word_1_is_the_coin():
                 (0, 1, philox.BONUS): (0, LAST),
             }
         )
-        step = step_at(program.pair, "token", 0, 0)
-        assert decision.draft == draw(step.propose, word)
+        step = step_at(program.pair, token_rule, 0, 0)
+        assert decision.draft == draw(weights(step.propose), word)
         assert decision.coin == 0
-        assert decision.kept == (keep_coin(step, decision.draft) > 0)
+        assert decision.kept == (keep_coin(*(int(part[0, decision.draft]) for part in step.accept)) > 0)
         assert len(rest) == decision.kept  # a bonus token follows a kept draft
 
 
@@ -127,7 +129,7 @@ def test_word_0_of_its_own_address_draws_the_replacement(replacement):
         words = {(0, 0, philox.DRAFT): (LAST, LAST), (0, 0, philox.CORRECT): (replacement, other)}
         (decision,), program = decide(words)
         assert not decision.kept
-        assert decision.token == draw(step_at(program.pair, "token", 0, 0).correct, replacement)
+        assert decision.token == draw(weights(step_at(program.pair, token_rule, 0, 0).correct), replacement)
         tokens.append(decision.token)
     assert tokens[0] == tokens[1]  # word 1 is not used
 
@@ -137,7 +139,7 @@ def test_word_0_after_the_last_slot_draws_the_bonus_token(bonus):
     words = {(0, slot, philox.DRAFT): (0, 0) for slot in range(2)} | {(0, 2, philox.BONUS): (bonus, 5)}
     decisions, program = decide(words, K=2)
     assert [d.kept for d in decisions] == [True, True, True]
-    assert decisions[-1].token == draw(step_at(program.pair, "token", 0, 0).bonus, bonus)
+    assert decisions[-1].token == draw(weights(step_at(program.pair, token_rule, 0, 0).bonus), bonus)
 
 
 def test_nothing_is_read_for_tokens_beyond_the_end():

@@ -9,6 +9,7 @@ import pytest
 
 from simkit.laws.named import make_pair
 from simkit.laws.synthetic import CORNER_CASES, corner_case
+from simkit.rules.registry import RULES
 from simkit.sampling import cpu, philox, simulate, vectorised
 from simkit.sampling.program import compile_program
 from simkit.sampling.tally import Counts
@@ -17,7 +18,13 @@ from tests.sampling.cases import BACKENDS, FIELDS, PAIRS, equal, run
 DRAFT_LENGTHS = (1, 2, 3, 5, 64)
 LENGTHS = (1, 2, 4, 9, 30)
 FIRST = (0, 1, 2**32 - 3, 2**40 + 7)  # the third crosses from one low word of the trial to the next
-RULES = ("token", "replace-from-target")
+PLAIN = ("token", "replace-from-target")
+OTHERS = (  # a flag that draws again, further drafts at a slot, numbers beyond 64 bits, coins of 0 and 1
+    *(name for name, entry in RULES.items() if entry.chain and name != "token"),
+    "with-replacement:3",
+    "k-seq:4",
+    "lenience:1/3",
+)
 
 
 def lengths_for(pair):
@@ -34,12 +41,27 @@ def test_all_readings_draw_the_same(name, rng):
     # Red when one backend's loop, table, coin or address differs from the other two's in anything.
     pair = PAIRS[name](rng)
     for K, L in lengths_for(pair):
-        rule, first = str(rng.choice(RULES)), int(rng.choice(FIRST))
+        rule, first = str(rng.choice(PLAIN)), int(rng.choice(FIRST))
         program = compile_program(pair, rule, draft_length=K, length=L, seed=int(rng.integers(2**63)))
         plain = run(program, 5, first, "reference")
         assert equal(plain, run(program, 5, first, "numpy")), (K, L, rule, first)
         assert equal(plain, run(program, 5, first, "numba")), (K, L, rule, first)
         assert equal(plain, run(program, 5, first, "numba", tokens=False)), (K, L, rule, first)
+
+
+@pytest.mark.parametrize("rule", OTHERS)
+def test_all_readings_of_every_chain_rule_draw_the_same(rule, rng):
+    for name in rng.permutation(sorted(PAIRS))[:8].tolist():
+        pair = PAIRS[name](rng)
+        if pair.vocabulary > 300:  # the reference is slow there
+            continue
+        K, L = lengths_for(pair)[int(rng.integers(len(lengths_for(pair))))]
+        program = compile_program(pair, rule, draft_length=K, length=L, seed=int(rng.integers(2**63)))
+        plain = run(program, 5, 0, "reference")
+        assert equal(plain, run(program, 5, 0, "numpy")), (name, K, L)
+        assert equal(plain, run(program, 5, 0, "numba")), (name, K, L)
+        many = int(cpu.LANES + rng.integers(2, 300))
+        assert equal(run(program, many, 0, "numpy"), run(program, many, 0, "numba")), (name, K, L)
 
 
 @pytest.mark.parametrize("name", PAIRS)

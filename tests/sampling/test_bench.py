@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from simkit.sampling import bench
-from simkit.sampling.bench import bench_decode, bench_memory, bench_pair, bench_rows
+from simkit.sampling.bench import bench_decode, bench_memory, bench_pair, bench_rows, bench_rules
+from simkit.sampling.program import compile_program
 from simkit.sampling.simulate import default_threads
 
 KEYS = {
@@ -53,6 +54,20 @@ def test_decodes_are_timed_by_token():
     assert {row["pair"] for row in rows} >= {"zipf"}
 
 
+def test_rules_are_timed_beside_the_token_rule():
+    rows = bench_rules(samples=20_000, repeats=1)
+    assert {row["rule"] for row in rows} == {"token", "block", "with-replacement"}
+    assert all(row["times_token_rule"] == 1 for row in rows if row["rule"] == "token")
+    assert all(row["ns_per_token"] > 0 for row in rows)
+
+
+@pytest.mark.parametrize(("rule", "drafts"), [("token", 1.0), ("with-replacement", 1.25)])
+def test_drafts_are_counted_by_those_tried(rule, drafts):
+    # With an overlap of 3/4 a second draft is tried at every fourth slot.
+    program = compile_program(bench_pair(1024), rule, draft_length=1, length=1, seed=0)
+    assert bench._drafts_per_token(program) == pytest.approx(drafts, abs=1e-9)
+
+
 def test_memory_is_reported():
     row = bench_memory(10_000, 100_000)
     assert row["samples"] == [10_000, 100_000]
@@ -79,4 +94,8 @@ def test_the_ratios_hold():
         hold("speed-up over NumPy on two threads", vocab, row["speedup_over_numpy"], least=11)
         hold("two threads over one", vocab, row["speedup_over_one_thread"], least=1.8)
     hold("table time in ms", 262144, one[262144]["table_ms"], most=60)
+    for row in bench_rules(samples=1_000_000, repeats=7):
+        if row["rule"] == "block":
+            hold("block verification over the token rule", row["vocab"], row["times_token_rule"], most=3)
+        hold("a draft over the token rule's", row["vocab"], row["times_token_rule_a_draft"], most=2)
     assert not missed

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from simkit.laws.named import make_pair
 from simkit.laws.pair import Pair
 from simkit.laws.synthetic import corner_case
-from simkit.rules.registry import find_rule
+from simkit.rules.registry import find_chain
 from simkit.sampling.simulate import simulate
 from simkit.stats import detectable_tv
 from simkit.verify.judge import Plan, judge
@@ -46,7 +46,7 @@ def test_each_token_is_as_frequent_as_its_target_says(name, seed):
     pair = PAIRS[name]
     low, high = bounds(pair.target_probabilities[0])
     rows = pair.target_row().weights[None], pair.draft_row().weights[None]
-    broken = np.array([float(f) for f in find_rule("replace-from-target").rule(*rows).law()])
+    broken = np.array([float(f) for f in find_chain("replace-from-target").rule(*rows).law()])
     caught = binom.cdf(low - 1, SAMPLES, broken) + binom.sf(high, SAMPLES, broken)
     assert caught.max() > 0.99
     assert inside(pair, "token", seed)
@@ -85,13 +85,15 @@ def test_the_right_rule_passes_with_100_seeds(monkeypatch, rng):
 def test_tokens_without_weight_fail_without_statistics(monkeypatch, seed):
     # A rule that keeps every draft: one impossible token is enough, however few samples there are.
     from simkit.rules import registry
+    from simkit.rules.chain import Chain
     from simkit.rules.step import Step, token_rule
 
     def keep_all(target, draft):
         step = token_rule(target, draft)
         return Step(step.propose, (step.accept[1], step.accept[1]), step.correct, step.bonus)
 
-    monkeypatch.setitem(registry.RULES, "keep-all", registry.Entry(keep_all, False, "keeps every draft"))
+    entry = registry.Entry(Chain(keep_all), False, "keeps every draft", "made up")
+    monkeypatch.setitem(registry.RULES, "keep-all", entry)
     verdict = judge(
         simulate(corner_case("disjoint"), "keep-all", draft_length=1, length=1, trials=1, seed=seed)
     )

@@ -26,18 +26,18 @@ def test_every_state_and_slot_finds_its_rows(rng, name):
     program = compile_program(pair, draft_length=1, length=2, seed=0)
     for state in range(pair.states):
         p = pair.target_row(state)
-        assert near(program.replace.law(program.bonus_row[state]), p)
+        assert near(program.tables.replace.law(program.tables.bonus_row[state]), p)
         for slot in range(min(pair.slots, 4)):
-            q, step = pair.draft_row(state, slot), program.step_row[state, slot]
-            assert near(program.propose.law(program.propose_row[state, slot]), q)
-            assert near(program.replace.law(step), p if p == q else p.residual(q))
+            q, step = pair.draft_row(state, slot), program.tables.step_row[state, slot]
+            assert near(program.tables.propose.law(program.tables.propose_row[state, slot]), q)
+            assert near(program.tables.replace.law(step), p if p == q else p.residual(q))
             keep = [min(1, a / b) if b else 1 for a, b in zip(p.fractions, q.fractions, strict=True)]
-            assert program.accept.exact[step].tolist() == [int(2**63 * k) for k in keep]
+            assert program.tables.accept.exact[step].tolist() == [int(2**63 * k) for k in keep]
 
 
 def test_bonus_laws_are_left_out_where_no_bonus_token_can_come():
     with_bonus, without = (compile_program(PAIR, draft_length=2, length=L, seed=0) for L in (3, 2))
-    assert len(with_bonus.replace.alias) == len(without.replace.alias) + 1
+    assert len(with_bonus.tables.replace.alias) == len(without.tables.replace.alias) + 1
 
 
 def test_no_end_state_is_minus_one():
@@ -114,9 +114,9 @@ def test_a_private_program_draws_the_same_from_tables_of_its_own():
     program = compile_program(Pair.from_weights([3, 2, 1], [1, 2, 3]), draft_length=2, length=5, seed=1)
     own = program.private()
     for one, other in (
-        (program.propose.packed, own.propose.packed),
-        (program.replace.packed, own.replace.packed),
-        (program.accept.top, own.accept.top),
+        (program.tables.propose.packed, own.tables.propose.packed),
+        (program.tables.replace.packed, own.tables.replace.packed),
+        (program.tables.accept.top, own.tables.accept.top),
     ):
         assert np.array_equal(one, other)
         assert not np.shares_memory(one, other)

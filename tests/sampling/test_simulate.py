@@ -5,6 +5,8 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,9 +14,17 @@ import pytest
 from simkit.errors import InputError, UnknownNameError
 from simkit.laws.pair import Pair
 from simkit.laws.synthetic import corner_case
+from simkit.rules.choose import Emitted
 from simkit.sampling import simulate as module
-from simkit.sampling.simulate import choose_backend, default_threads, draw_tokens, simulate
-from simkit.sampling.tally import Run
+from simkit.sampling.program import compile_program
+from simkit.sampling.simulate import (
+    choose_backend,
+    default_threads,
+    draw_tokens,
+    find_backend,
+    simulate,
+)
+from simkit.sampling.tally import Counts, Run
 
 PAIR = corner_case("automaton")
 
@@ -36,7 +46,7 @@ PAIR = corner_case("automaton")
             {"backend": "nump"},
             "unknown backend 'nump'; known: auto, numba, numpy, reference. Did you mean 'numpy'",
         ),
-        ({"rule": "toke"}, "unknown rule 'toke'; known: .*token. Did you mean 'token'"),
+        ({"rule": "toke"}, "unknown rule 'toke'; known: .*token.*Did you mean 'token'"),
     ],
 )
 @pytest.mark.parametrize("function", [simulate, draw_tokens])
@@ -119,7 +129,7 @@ def plant(monkeypatch):
 
     def put(backend: Backend) -> Backend:
         chunks = module._chunks
-        monkeypatch.setattr(module, "find_backend", lambda name: backend)
+        monkeypatch.setattr(module, "find_backend", lambda name, program: backend)
         monkeypatch.setattr(module, "_chunks", lambda first, trials, length: chunks(first, trials, length, 1))
         return backend
 
@@ -194,3 +204,44 @@ def test_memory_is_flat_in_the_number_of_trials():
     found = json.loads(done.stdout)
     assert found["samples"] == [10**5, 10**7]
     assert found["growth_mb"] < 64
+
+
+def mine(model, choose) -> Emitted:
+    """The token rule for one draft, without a bonus token."""
+    p, q = model.p(()), model.q((), 0)
+    draft = choose(q)
+    if choose.coin(p[draft], q[draft]):
+        return Emitted((draft,), 1)
+    return Emitted((choose([max(a - b, Fraction(0)) for a, b in zip(p, q, strict=True)]),), 0)
+
+
+def test_a_function_of_ones_own_goes_in_the_place_of_a_name():
+    found = simulate(PAIR, mine, draft_length=2, length=6, trials=500, seed=3)
+    assert found.rule == "mine"
+    options = {"draft_length": 2, "length": 6, "seed": 3}
+    assert found.digest == simulate(PAIR, mine, trials=500, backend="reference", **options).digest
+    parts = [simulate(PAIR, mine, trials=n, first_trial=m, **options) for n, m in ((200, 0), (300, 200))]
+    assert found.digest == sum(parts).digest
+    assert found.calls == found.tokens  # a call emits one token, kept or not
+
+
+def test_numpy_says_that_it_draws_chain_rules_only():
+    with pytest.raises(InputError, match="the numpy backend draws chain rules, and 'block' is none"):
+        simulate(PAIR, "block", trials=1, backend="numpy")
+
+
+@pytest.mark.parametrize("rule", ["shared-gumbel", "token"])
+def test_shared_gumbel_noise_gives_the_same_text_whatever_the_draft(rule):
+    # The words of one program, read with two drafts: only this rule's output does not depend on the draft.
+    target, drafts = [4, 3, 2, 1], ([1, 1, 1, 1], [1, 2, 3, 4], [9, 0, 0, 1])
+    programs = [
+        compile_program(Pair.from_weights(target, draft), rule, draft_length=3, length=12, seed=5)
+        for draft in drafts
+    ]
+    texts = []
+    for program in programs:
+        same = replace(program, key=programs[0].key)
+        tokens = np.full((40, 12), -1, dtype=np.int32)
+        find_backend("reference", same)(same, 0, 40, Counts.zeros(same.pair, 3, same.joint_length), tokens)
+        texts.append(tokens)
+    assert all(np.array_equal(texts[0], text) for text in texts) == (rule == "shared-gumbel")

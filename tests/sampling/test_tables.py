@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from simkit.errors import InputError
 from simkit.laws.rows import Row, rows_from_floats
 from simkit.laws.synthetic import corner_cases, dirichlet, near_copy, zipf
-from simkit.sampling import reference, tables
+from simkit.rules import draws
+from simkit.sampling import tables
 from simkit.sampling.tables import ALWAYS, Coins, alias_tables, coins
 from simkit.sampling.vectorised import draw
 from tests.sampling.cases import random_rows
@@ -97,7 +97,7 @@ def test_tables_equal_the_plain_reference(rows):
     built = alias_tables(np.array(rows))
     for at, row in enumerate(rows):
         cells = list(zip(built.coins.exact[at].tolist(), built.alias[at].tolist(), strict=True))
-        assert cells == reference.alias_table(tuple(row))
+        assert cells == draws.alias_table(tuple(row))
 
 
 def test_tables_equal_the_plain_reference_on_larger_rows(rng):
@@ -105,14 +105,14 @@ def test_tables_equal_the_plain_reference_on_larger_rows(rng):
     built = alias_tables(rows)
     for at, row in enumerate(rows.tolist()):
         cells = list(zip(built.coins.exact[at].tolist(), built.alias[at].tolist(), strict=True))
-        assert cells == reference.alias_table(tuple(row))
+        assert cells == draws.alias_table(tuple(row))
 
 
 @given(ROWS)
 def test_the_law_counts_the_words_that_draw(row):
     # `law` counts intervals of words; here the words at both ends of each interval are drawn.
     built, size = alias_tables(np.array([row])), len(row)
-    for cell, (coin, other) in enumerate(reference.alias_table(tuple(row))):
+    for cell, (coin, other) in enumerate(draws.alias_table(tuple(row))):
         first, end, after = (
             -(-product // size) for product in (cell << 64, (cell << 64) + 2 * coin, (cell + 1) << 64)
         )
@@ -122,7 +122,7 @@ def test_the_law_counts_the_words_that_draw(row):
         words = np.array(list(wanted), dtype=np.uint64)
         rows = np.zeros(len(words), dtype=np.int64)
         assert draw(built, rows, words).tolist() == list(wanted.values())
-        assert [reference.draw(np.array([row]), word) for word in wanted] == list(wanted.values())
+        assert [draws.draw(tuple(row), word) for word in wanted] == list(wanted.values())
 
 
 @given(LARGE, st.data())
@@ -154,9 +154,21 @@ def test_never_is_0_and_always_is_2_to_the_63():
     assert coin.top[0].tolist() == [0, 2**32 - 1, 2**32 - 1, int(coin.exact[0, 3]) >> 31]
 
 
-def test_weights_too_fine_for_the_tables_are_refused():
-    with pytest.raises(InputError, match=r"total \d+ over 4 tokens are too fine.*below 2\*\*63"):
-        alias_tables(np.array([[SUPERFINE, 2, 0, 0]]))
+@pytest.mark.parametrize(
+    "row", [[SUPERFINE, 2, 0, 0], [2**200 + 1, 2**199, 1, 0]], ids=["62 bits", "200 bits"]
+)
+def test_weights_too_fine_for_64_bits_are_as_exact(row):
+    # Red when bits are dropped on the way to Python's integers, or the coins lose their 63 bits.
+    rows = np.array([row], dtype=object if max(row) > 2**63 else np.int64)
+    law, total = alias_tables(rows).law(), sum(row)
+    assert sum(law) == 1
+    assert all(abs(f - Fraction(w, total)) < Fraction(1, 2**61) for f, w in zip(law, row, strict=True))
+    assert np.array_equal(alias_tables(rows.astype(object)).coins.exact, alias_tables(rows).coins.exact)
+
+
+def test_coins_of_integers_beyond_64_bits_are_exact():
+    n, d = np.array([[2**100, 2**100 - 1, 0]], dtype=object), np.array([[2**101, 2**100, 3]], dtype=object)
+    assert coins(n, d).exact[0].tolist() == [2**62, 2**63 - 1, 0]
 
 
 def test_a_common_divisor_makes_fine_weights_fit():

@@ -112,13 +112,12 @@ def test_counts_are_read_only(field):
 
 
 def by_trial(pair: Pair, K: int, L: int, trials: int, seed: int) -> np.ndarray:
-    """Return (calls, kept, judged) of each trial, shape (trials, 3), from the reference's decisions."""
+    """Return (calls, kept, judged) of each trial, shape (trials, 3), from the reference's calls."""
     program = compile_program(pair, draft_length=K, length=L, seed=seed)
     sums = np.zeros((trials, 3))
     for trial in range(trials):
-        for decisions in reference.decode(program, trial):
-            drafts = [d for d in decisions if d.draft is not None]
-            sums[trial] += 1, sum(d.kept for d in drafts), len(drafts)
+        for call in reference.decode(program, trial):
+            sums[trial] += 1, call.kept, call.judged
     return sums
 
 

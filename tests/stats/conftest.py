@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from scipy.stats import binom
 
 # False-alarm rate of one assertion about simulated runs.
 SLIP = 1e-9
-
-
-@pytest.fixture
-def rng() -> np.random.Generator:
-    entropy = np.random.SeedSequence().entropy
-    print(f"seed {entropy}")
-    return np.random.default_rng(entropy)
 
 
 @pytest.fixture

@@ -142,3 +142,15 @@ def test_progress_is_passed_on() -> None:
     seen: list[tuple[int, int]] = []
     perform(SMALL, lambda done, total: seen.append((done, total)))
     assert seen[-1] == (400, 400)
+
+
+def test_a_rule_that_is_no_chain_rule_has_a_row_with_the_theory_that_is_known() -> None:
+    small = perform(Task("zipf", {"vocabulary": 4}, rule="block", draft_length=2, length=4, trials=20_000))
+    # Six standard errors: a right rule is outside with a probability below 1e-8.
+    distance = abs(small["tokens_per_call"] - small["tokens_per_call_theory"])
+    assert distance < 6 * small["tokens_per_call_error"]
+    wide = perform(Task("zipf", {"vocabulary": 400}, rule="block", length=8, trials=100, judged=True))
+    assert wide["tokens_per_call_theory"] is wide["acceptance_theory"] is None
+    assert wide["fault"] == 0.0
+    lost = perform(Task("zipf", {"vocabulary": 4}, rule="quantile-frozen", length=4, trials=9, judged=True))
+    assert lost["fault"] is None

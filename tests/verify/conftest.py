@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
@@ -13,18 +11,6 @@ from simkit.laws.pair import Pair
 from simkit.sampling.tally import Counts, Run, Tally
 
 MakeTally = Callable[..., Tally]
-
-
-@pytest.fixture
-def seed() -> int:
-    seed = secrets.randbits(32)
-    print(f"seed {seed}")
-    return seed
-
-
-@pytest.fixture
-def rng(seed: int) -> np.random.Generator:
-    return np.random.default_rng(seed)
 
 
 @pytest.fixture
