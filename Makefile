@@ -13,7 +13,7 @@ EXTRAS := .[dev,reports,notebook]
 HOLD := 'soupsieve<3'
 NOTEBOOKS = $(wildcard notebooks/*.ipynb)
 
-.PHONY: help setup reports calibrate test gate check bench notebooks lab format constraints clean
+.PHONY: help setup reports calibrate matrix test gate check bench notebooks lab format constraints clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ reports: $(READY) ## Run every experiment and write reports/
 
 calibrate: $(READY) ## Put the stated error rates to the test, and rewrite their pages (15 minutes)
 	$(BIN)/simkit run calibration power field_tests
+	$(BIN)/simkit report
+
+matrix: $(READY) ## Find which test sees which fault, and rewrite that page (5 minutes)
+	$(BIN)/simkit run detection
 	$(BIN)/simkit report
 
 test: $(READY) ## Run the tests: on all cores, then those that measure time, alone (some: make test ARGS="-k name")

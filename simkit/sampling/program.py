@@ -161,7 +161,7 @@ def compile_program(
             f"a request starts in the end state {pair.end}, where nothing is drawn; leave it out"
         )
     text = find_text(rule)
-    name = rule if isinstance(rule, str) else getattr(rule, "__qualname__", type(rule).__name__)
+    name = _name(rule)
     return Program(
         pair=pair,
         rule=name,
@@ -172,6 +172,14 @@ def compile_program(
         key=philox.key(seed, task(pair, name, draft_length, length)),
         joint_length=_joint_length(pair, length),
     )
+
+
+def _name(rule: str | Text) -> str:
+    """Return what to call a rule: of a text the name of its function, or what it is written as."""
+    if isinstance(rule, str):
+        return rule
+    function = rule.rule if isinstance(rule, Chain) else rule
+    return getattr(function, "__qualname__", repr(function))
 
 
 def _seed(seed: int) -> int:

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from simkit.rules.faults import CONTROLS, FAULTS
+from simkit.rules.faults.measure import SHORTCUTS, blind
 from simkit.stats import certificate, chi_square, evidence
 from simkit.sweeps.store import line
 from tests.experiments.stored import NAMES, Row, badges, changed, experiment, module, rows_of
 
-LONG = ["calibration", "field_tests", "power"]
+LONG = ["calibration", "detection", "field_tests", "power"]
 
 
 def one(rows: Sequence[Row], **fields: object) -> Row:
@@ -35,6 +37,9 @@ def test_only_those_that_take_minutes_are_long() -> None:
         ("power", {"kind": "Planned", "cells": 10}),
         ("field_tests", {"kind": "Search", "fault": "replacement from p", "test": "vLLM, χ² narrow"}),
         ("field_tests", {"kind": "Comparison", "fault": "lenience 0.95", "test": "vLLM, χ² narrow"}),
+        ("detection", {"kind": "Detection", "fault": "row-of-first-request"}),
+        ("detection", {"kind": "Detection", "fault": "unknown-token-becomes-zero"}),
+        ("detection", {"kind": "Acquittal", "control": "without-replacement"}),
     ],
 )
 def test_a_stored_row_is_measured_again_byte_for_byte(name: str, fields: dict[str, object]) -> None:
@@ -240,3 +245,69 @@ def test_every_fault_is_found_and_a_false_alarm_or_a_wrong_pass_turns_its_badge(
     assert statuses("field_tests", changed(rows, right, rejected=1))[0] == "fail"
     faulty = field.comparisons(rows)[3]
     assert statuses("field_tests", changed(rows, faulty, wrongly_passed=40))[2] == "fail"
+
+
+def test_shortened_tests_are_blind_where_the_catalogue_says() -> None:
+    found = {row["fault"]: row["needed"] for row in module("detection").detections(rows_of("detection"))}
+    assert set(found) == {name for name, fault in FAULTS.items() if fault.shows_in_a_law}
+    for name, needed in found.items():
+        assert tuple(test for test in SHORTCUTS if needed[test] is None) == blind(FAULTS[name])
+        assert (needed["KS"] is None) >= (
+            needed["first token only"] is None
+        )  # it reads that token and no more
+        assert (needed["support only"] is not None) == (FAULTS[name].kind == "support")
+        assert needed["judge"] is not None
+        assert needed["chi-square"] is not None
+
+
+def test_a_shortened_set_up_is_the_faults_own_but_for_one_thing() -> None:
+    detection = module("detection")
+    for name in ("row-of-first-request", "block-residual-of-token-rule"):
+        setups = detection.setups(FAULTS[name])
+        (own,) = setups["judge"]
+        assert set(setups) == set(detection.TESTS) >= set(SHORTCUTS)
+        for tried in setups.values():
+            for setup in tried:
+                same = (
+                    setup.pair.digest == own.pair.digest,
+                    setup.draft_length == own.draft_length,
+                    setup.length == own.length,
+                    setup.detector == own.detector,
+                )
+                assert sum(same) >= 3
+    assert len(detection.setups(FAULTS["row-of-first-request"])["one request"]) == 2
+
+
+def test_a_fault_that_goes_unseen_turns_two_badges_and_a_missed_run_does_not() -> None:
+    detection, rows = module("detection"), rows_of("detection")
+    row = one(rows, fault="gumbel-noise-reused")  # the base pair is blind to it
+    for hits, expected in ((99, "pass"), (90, "fail")):
+        found = statuses("detection", changed(rows, row, rejected=[100, hits]))
+        assert found == [expected, "pass", expected, "info"]
+    few = one(rows, fault="coin-reaches-zero")
+    assert few["runs"] == [10, 10]
+    assert statuses("detection", changed(rows, few, rejected=[10, 5]))[0] == "fail"
+    assert detection.is_caught(row | {"rejected": [0, 100]}, 1)
+
+
+def test_a_control_at_the_rejecting_e_value_turns_its_badge() -> None:
+    rows = rows_of("detection")
+    row = one(rows, control="block")
+    for value, expected in ((13.8, "pass"), (13.9, "fail")):
+        found = statuses("detection", changed(rows, row, log_e=row["log_e"] | {"base": value}))
+        assert found == ["pass", expected, "pass", "info"]
+
+
+def test_every_control_is_judged_on_every_kind_of_pair() -> None:
+    detection, rows = module("detection"), rows_of("detection")
+    assert {row["control"] for row in detection.acquittals(rows)} == set(CONTROLS)
+    assert len(detection.log_e_values(rows)) == 3 * len(CONTROLS)
+    pairs = detection.control_pairs()
+    assert len(pairs["requests"].initial) > 1
+    assert pairs["by-position"].states > 1
+    assert (pairs["by-position"].rows == 0).any()
+
+
+def test_every_family_of_shown_faults_is_in_one_picture() -> None:
+    families = [family for half in module("detection").HALVES for family in half]
+    assert sorted(families) == sorted({row["family"] for row in rows_of("detection") if "family" in row})

@@ -151,14 +151,47 @@ def test_words_at_the_ends_draw_what_the_text_draws(monkeypatch, name, kind, rng
 )
 def test_a_coin_within_the_gap_of_a_tie_may_fall_otherwise(monkeypatch, seed, off, same):
     # p/q = 1/3 for token 0: the text keeps words below floor(2**63 / 3), the kernel those below 2**63 times
-    # the float next to 1/3, which is less by 2**-54 / 3. 2**18 is 2**-45 of all coins: the gap, or more. Of 100
-    # trials none drafts token 0 in 1e-60.
+    # the float next to 1/3, which is less by 2**-54 / 3. 2**18 is 2**-45 of all coins, a gap or more. Of
+    # 100 trials none drafts token 0 in 1e-60.
     assert Fraction(2**18, 2**63) > 15**2 * UNIT
     assert int(2**63 * Fraction(1 / 3)) < 2**63 // 3 - 1
     original, coin = philox.words, 2 * (2**63 // 3 + off)
     built = program(Pair.from_weights([1, 3], [3, 1]), without_replacement(1), 1, 1, seed)
     plant(monkeypatch, lambda *address: (original(*address, built.key)[0], coin))
     assert same_as_text(built, 100) == same
+
+
+# What is sure, impossible or empty in the text, but for rounding, which goes the wrong way by less than 1e-15:
+# a pair, its rule, the word of all coins, that of a third choice, and where room is left for rounding.
+TIES = {
+    # token 2 is refused by every coin that is not sure; the others, with p = 5/3 q, are then sure
+    "sure": (Pair.from_weights([4, 4, 7], [1, 1, 3]), without_replacement(2), TOP, None, "_limit"),
+    # token 2 is refused twice, as p is 0; p/q of token 1 is then a = 1 + 2/3, so that it is refused for certain
+    "impossible": (Pair.from_weights([4, 5, 0], [0, 3, 6]), with_replacement(3), 0, None, "_limit"),
+    # the same, and the last token of the residual replaces the drafts
+    "empty": (Pair.from_weights([4, 5, 0], [0, 3, 6]), with_replacement(2), 0, TOP, "_last_above"),
+}
+NO_ROOM = {
+    "_limit": lambda right: lambda excess, mass, gap: right(excess, mass, 0.0),
+    "_last_above": lambda right: lambda bar, begin, end, rank: right(bar - 2.0**-45, begin, end, rank),
+}
+
+
+@pytest.mark.parametrize("room", [True, False], ids=["as it is", "no room for rounding"])
+@pytest.mark.parametrize("tie", TIES)
+def test_ties_fall_as_in_the_text(monkeypatch, seed, tie, room):
+    # The draws that show it come in one trial of seven or more: 300 are all silent in less than 1e-20.
+    (pair, text, coin, third, where), original = TIES[tie], philox.words
+    built = program(pair, text, 1, 1, seed)
+
+    def words(trial, start, slot, purpose):
+        choice, _ = original(trial, start, slot, purpose, built.key)
+        return choice if third is None or slot < 2 else third, coin
+
+    plant(monkeypatch, words)
+    if not room:
+        monkeypatch.setattr(cpu_tree, where, NO_ROOM[where](getattr(cpu_tree, where)))
+    assert same_as_text(built, 300) == room
 
 
 # (start, slot, purpose) of a word -> what is read instead, and whether a coin is the word that chose
