@@ -195,7 +195,7 @@ def as_share(value: Number, name: str, above_zero: bool = False) -> Fraction:
     (Fraction(1, 10), Fraction(1, 3))
     """
     try:
-        share = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+        share = Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
     except (TypeError, ValueError, ZeroDivisionError):
         share = Fraction(-1)
     if not 0 <= share <= 1 or (above_zero and not share):

@@ -7,6 +7,9 @@ all that is emitted, so a text draws those of the node that it stands on, when i
 
 All rules here are lossless, but `target_tree` with a threshold below 1. It is enough that the token which
 leaves a node follows p whatever came before: the node's children are drawn afresh.
+
+What is drawn from a row of its own is drawn by `choose`; what is left of a row, without the refused drafts or
+as a residual, by `choose.along`, so that a kernel needs no table for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False
 """Rules with several drafts, and shared Gumbel noise, in Numba: trial after trial, at any vocabulary.
 
 A draft costs a look-up in an alias table, and a refused one some binary searches (see `tree_tables`); a

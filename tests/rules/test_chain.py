@@ -305,6 +305,12 @@ def test_a_parameter_out_of_range_is_refused(make, says):
         make()
 
 
+def test_numbers_are_taken_as_the_decimals_that_they_print_as():
+    ways = [lenience(0.3), lenience(np.float64(0.3)), lenience("0.3"), lenience(Fraction(3, 10))]
+    laws = [first(rule, P, Q) for rule in ways]
+    assert laws == [laws[0]] * 4
+
+
 def test_a_rule_that_refuses_the_only_replacement_is_refused():
     def refuse_all(p, q):
         return Step(q, (0 * q, 1 + 0 * q), p, p, redraw_refused=True)

@@ -21,6 +21,7 @@ from simkit.rules.choose import Block, Emitted, normalised, sample, walk
 from simkit.rules.exact import exact_accepted, exact_law
 from simkit.rules.lossy import thresholds
 from simkit.rules.multidraft import (
+    Tree,
     greedy_draft,
     independent_paths,
     k_seq,
@@ -549,6 +550,16 @@ def test_the_least_and_the_largest_words_draw_what_can_occur(rule, name):
         assert sample(rule(2), model, lambda kind, number, token, word=word: word) in possible
 
 
+def test_a_tree_is_its_rule_its_shape_and_its_thresholds():
+    assert target_tree(2) == target_tree((2,), 1, "1") == Tree("target-tree", (np.int64(2),))
+    assert hash(target_tree(2)) == hash(target_tree((2,)))
+    others = {rule(shape) for rule in TREES for shape in (2, (2, 1))} | {
+        independent_paths(2),
+        target_tree(2, 0),
+    }
+    assert len(others) == 12
+
+
 def test_a_tree_is_counted_by_its_nodes():
     def nodes(shape, levels):
         paths = [()]
@@ -572,6 +583,7 @@ def test_a_tree_is_counted_by_its_nodes():
         *[(lambda rule=rule: rule(0), "=0; it needs an integer from 1 to 64") for rule in RULES],
         *[(lambda rule=rule: rule((2, 65)), "drafts=65; it needs an integer") for rule in TREES],
         (lambda: with_replacement(()), r"drafts=\(\) has no level"),
+        (lambda: Tree("sequoia", (2,)), "'sequoia'.*without-replacement"),
         (lambda: k_seq(1.5), "drafts=1.5"),
         (lambda: independent_paths((2, 1)), r"paths=\(2, 1\)"),
         (lambda: target_tree(2, single=2), "single=2; it needs a number from 0 to 1"),

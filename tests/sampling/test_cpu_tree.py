@@ -133,7 +133,7 @@ def test_the_kernel_draws_what_the_text_draws_on_any_pair(name, rng, seed):
 @pytest.mark.parametrize("kind", LOSSLESS)
 def test_thousands_of_calls_are_the_same(kind, pair, rng, seed):
     text = TREES[kind](5) if kind in TREES else shared_gumbel
-    assert same_as_text(program(pair, text, 3, 3, seed), 400, int(rng.choice(FIRST)))
+    assert same_as_text(program(pair, text, 3, 3, seed), 300, int(rng.choice(FIRST)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -161,12 +161,12 @@ def test_a_coin_within_the_gap_of_a_tie_may_fall_otherwise(monkeypatch, seed, of
     assert same_as_text(built, 100) == same
 
 
-# What is sure, impossible or empty in the text, but for rounding, which goes the wrong way by less than 1e-15:
-# a pair, its rule, the word of all coins, that of a third choice, and where room is left for rounding.
+# What is sure, impossible or empty in the text; rounding goes the other way, by less than 1e-15. A pair, its
+# rule, the word of all coins, that of a third choice, and where room is left for rounding.
 TIES = {
-    # token 2 is refused by every coin that is not sure; the others, with p = 5/3 q, are then sure
+    # token 2 is refused by every coin that is not sure; the others, with p = 4/3 q, are then sure
     "sure": (Pair.from_weights([4, 4, 7], [1, 1, 3]), without_replacement(2), TOP, None, "_limit"),
-    # token 2 is refused twice, as p is 0; p/q of token 1 is then a = 1 + 2/3, so that it is refused for certain
+    # token 2 is refused twice, as p is 0; then a = 1 + 2/3, which is p/q of token 1: that is refused, too
     "impossible": (Pair.from_weights([4, 5, 0], [0, 3, 6]), with_replacement(3), 0, None, "_limit"),
     # the same, and the last token of the residual replaces the drafts
     "empty": (Pair.from_weights([4, 5, 0], [0, 3, 6]), with_replacement(2), 0, TOP, "_last_above"),
@@ -261,11 +261,20 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_in_the_kernel_is_seen(monkeypatch, seed, mistake):
-    # With four drafts each changes 4 % of the calls or more: 1000 are all equal in less than 1e-17.
+    # With four drafts each changes 4 % of the calls or more: 600 are all equal in less than 1e-10.
     kind, instead = MISTAKES[mistake]
     built = program(MANY, TREES[kind](4) if kind in TREES else shared_gumbel, 1, 1, seed)
     in_python(monkeypatch, **instead)
-    assert same_as_text(built, 1000) == (mistake == "none")
+    assert same_as_text(built, 600) == (mistake == "none")
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_how_many_words_are_read_at_a_time_changes_nothing(monkeypatch, rng, seed, size):
+    in_python(monkeypatch)
+    for name in ("AHEAD", "CHUNK"):
+        monkeypatch.setattr(cpu_tree, name, size)
+    for text in LOSSLESS.values():
+        assert same_as_text(program(PAIRS["by-slot-ends"](rng), text, 3, 5, seed), 20)
 
 
 @pytest.mark.parametrize("name", ["philox", "_high"])
