@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,7 +67,8 @@ def check(
     The function is a text, rule(model, choose) -> Emitted, as in simkit/rules/block.py, or a chain rule,
     rule(target, draft) -> Step, as in simkit/rules/single.py. Laws are compared as fractions, jointly over
     several tokens and the border of two calls. Exit code 0: equal on every pair. 1: not, and the smallest
-    pair that shows it is printed with both laws.
+    pair that shows it is printed with both laws. 3: equal, but on too few pairs, since the rule has too many
+    branches on the others.
 
     Example: simkit rules check mine.py:rule
     """
@@ -79,20 +81,21 @@ def check(
         print_json(_checked_record(rule, found))
     elif found.counterexample is None:
         left = f"; {found.left_out} with too many branches left out" if found.left_out else ""
-        print(f"lossless on all of {found.cases} pairs, exactly{left}")
+        few = "" if found.enough else ". These are too few to say: give the rule fewer drafts, or simulate it"
+        print(f"lossless on all of {found.cases} pairs, exactly{left}{few}")
     else:
         _print_counterexample(found.counterexample)
-    raise typer.Exit(0 if found.counterexample is None else 1)
+    raise typer.Exit(1 if found.counterexample is not None else 0 if found.enough else 3)
 
 
 def _checked_record(rule: str, found: Checked) -> dict[str, object]:
     record: dict[str, object] = {"rule": rule, "pairs": found.cases, "left_out": found.left_out}
     one = found.counterexample
     if one is None:
-        return record | {"lossless": True}
+        return record | {"lossless": True if found.enough else None}
     record |= {"lossless": False, "draft_length": one.case.draft_length, "length": one.case.length}
     record |= {"target": one.case.target, "draft": one.case.draft, "next_state": one.case.next_state}
-    record |= {"ends": one.case.ends, "error": one.error}
+    record |= {"slots": one.case.slots, "ends": one.case.ends, "error": one.error}
     if one.law is not None and one.target is not None:
         record |= {"law": one.law.astype(str).tolist(), "target_law": one.target.astype(str).tolist()}
         record["total_variation"] = str(one.total_variation)
@@ -102,9 +105,12 @@ def _checked_record(rule: str, found: Checked) -> dict[str, object]:
 def _print_counterexample(one: Counterexample) -> None:
     case = one.case
     pairs = [("draft length K", str(case.draft_length)), ("tokens", str(case.length))]
-    for state, (p, q) in enumerate(zip(case.target, case.draft, strict=True)):
+    for state, p in enumerate(case.target):
         where = f" at state {state}" if len(case.target) > 1 else ""
-        pairs += [(f"target{where}", _law(p)), (f"draft{where}", _law(q))]
+        pairs.append((f"target{where}", _law(p)))
+        for slot in range(case.slots):
+            place = f"{where}, slot {slot}" if case.slots > 1 else where
+            pairs.append((f"draft{place}", _law(case.draft[state * case.slots + slot])))
         if len(case.target) > 1:
             pairs.append((f"state after{where}", ", ".join(map(str, case.next_state[state]))))
     if case.ends:
@@ -150,12 +156,12 @@ def compare(
     Example: simkit rules compare mine.py:rule --against token,block --drafts 1..4
     """
     from simkit.files import atomic_write
-    from simkit.laws.named import make_pair
+    from simkit.laws.named import PAIRS, make_pair
     from simkit.sampling.simulate import progress_line
     from simkit.sweeps.rules import compare_rules
 
     options: dict[str, Any] = {"vocabulary": vocab, "total_variation": tv}
-    if vocab is None and pair != "ngram":
+    if vocab is None and pair in PAIRS and "vocabulary" in signature(PAIRS[pair]).parameters:
         options["vocabulary"] = 8
     given = {name: value for name, value in options.items() if value is not None}
     rows = compare_rules(
@@ -186,6 +192,17 @@ def compare(
         print_json(records)
     else:
         print_table([_HEAD, *map(_cells, rows)])
+        _explain(rows)
+
+
+def _explain(rows: Sequence[Compared]) -> None:
+    """Say what it means when a rule of one's own keeps more than the bound."""
+    above = [row for row in rows if row.lossless is None and row.bound is not None]
+    if any(row.kept - 6 * row.kept_error > row.bound + 1e-9 for row in above if row.bound is not None):
+        print(
+            "\nabove the bound: the rule is lossy, or counts drafts as kept that it does not keep, or draws "
+            "more drafts than one path from q; simkit rules check says whether it is lossless"
+        )
 
 
 _HEAD = ("rule", "lossless", "verified", "drafts x slots", "kept", "bound", "tokens per call")
@@ -206,13 +223,14 @@ def _cells(row: Compared) -> tuple[str, ...]:
 
 def _contenders(rule: str | None, against: str) -> list[Contender]:
     from simkit.rules.load import load_rule
-    from simkit.sweeps.rules import Contender, contender, everyone
+    from simkit.sweeps.rules import contender, everyone, of_text
 
     own = []
     if rule is not None:
         text = load_rule(rule)
-        own = [Contender(rule.rpartition(":")[2], lambda _: text)]
-    others = everyone() if against == "all" else [contender(name) for name in against.split(",") if name]
+        own = [of_text(rule.rpartition(":")[2], text)]
+    names = [name.strip() for name in against.split(",") if name.strip()]
+    others = everyone() if names == ["all"] else [contender(name) for name in names]
     if not own + others:
         raise InputError("nothing to compare; give FILE.py:NAME or --against")
     return own + others

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simkit.errors import TooLargeError
+from simkit.laws.checks import whole_number
 from simkit.laws.pair import Pair
 from simkit.laws.rows import probabilities
 from simkit.rules.chain import Chain
@@ -87,7 +88,7 @@ def expected_calls(
     Raises
     ------
     InputError, UnknownNameError
-        For a pair without draft rows for K slots, or an unknown rule.
+        For lengths out of range, a pair without draft rows for K slots, or an unknown rule.
     TooLargeError
         For a rule with too many branches to walk.
 
@@ -97,8 +98,8 @@ def expected_calls(
     >>> round(expected_calls(pair, draft_length=2, length=6).tokens_per_call, 6)  # 1 + 2/3 + 4/9
     2.111111
     """
-    pair.check_draft_length(draft_length)
-    text = find_text(rule)
+    draft_length = Block(pair, 0, draft_length).draft_length
+    length, text = whole_number(length, "length", 1), find_text(rule)
     if not isinstance(text, Chain):
         return _by_walking(pair, text, draft_length, length)
     kept, corrected, bonus = _moves(pair, text, draft_length)

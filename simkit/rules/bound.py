@@ -35,8 +35,8 @@ Sets = dict[frozenset[int], Fraction]
 MOST_TOKENS = 16
 """Tokens whose sets are all gone through; 2**16 sets take some ten seconds."""
 
-MOST_PRODUCTS = 1_000_000
-"""Weights w that `block_bound` multiplies by a ratio at most; each takes some 8 microseconds."""
+MOST_WORK = 5_000_000
+"""Products of 64-bit numbers that `block_bound` makes at most, over all slots: some ten seconds."""
 
 _SMALLEST = 1e-300
 _EARLIEST, _LATEST = 1e-5, 40.0
@@ -213,7 +213,7 @@ def block_bound(pair: Pair, *, draft_length: int, state: int | None = None) -> F
     Raises
     ------
     InputError
-        For a state that the pair does not have or that ends the text, or more than a million products.
+        For a state that the pair does not have or that ends the text, or some ten seconds of products.
 
     References
     ----------
@@ -234,11 +234,17 @@ def block_bound(pair: Pair, *, draft_length: int, state: int | None = None) -> F
     running: dict[tuple[int, Fraction], Fraction] = {}
     for start in starts:
         add(running, (start, Fraction(1)), Fraction(1, len(starts)))
-    kept = Fraction(0)
+    kept, work = Fraction(0), 0
     for slot in range(draft_length):
         here = {state: _Ratios(pair, state, slot) for state in {state for state, _ in running}}
         kept += sum(mass * here[state].mean(w) for (state, w), mass in running.items())
         if slot + 1 < draft_length:
+            work += _work(running, here)
+            if work > MOST_WORK:
+                raise TooLargeError(
+                    f"the bound needs more than {work:,} products of 64 bits; at most {MOST_WORK:,} are "
+                    "made: take a smaller vocabulary or draft_length"
+                )
             running = _spread(running, here)
             running = {key: mass for key, mass in running.items() if key[0] != pair.end}
     return kept
@@ -265,16 +271,16 @@ class _Ratios:
         return w * self._below[at] + self._above[at]
 
 
+def _work(running: dict[tuple[int, Fraction], Fraction], here: dict[int, _Ratios]) -> int:
+    """Return how many products the next slot takes, each counted by the 64-bit words of its numbers."""
+    bits = max((w.denominator.bit_length() for _, w in running), default=0)
+    return sum(len(here[state].moves) for state, _ in running) * (1 + bits // 64)
+
+
 def _spread(
     running: dict[tuple[int, Fraction], Fraction], here: dict[int, _Ratios]
 ) -> dict[tuple[int, Fraction], Fraction]:
     """Return the mass on each (state, w) one draft later."""
-    products = sum(len(here[state].moves) for state, _ in running)
-    if products > MOST_PRODUCTS:
-        raise TooLargeError(
-            f"the bound needs {products:,} products in one slot; at most {MOST_PRODUCTS:,} are made: take a "
-            "smaller vocabulary or draft_length"
-        )
     following: dict[tuple[int, Fraction], Fraction] = {}
     for (state, w), mass in running.items():
         for (after, ratio), share in here[state].moves.items():
@@ -329,7 +335,8 @@ def _floats(values: ArrayLike, name: str) -> Floats:
     check_floats(weights, name)
     if weights.ndim != 1 or not weights.any():
         raise InputError(f"{name} must be one row with some weight; it has shape {weights.shape}")
-    law: Floats = weights / weights.sum(dtype=np.float64)
+    share = weights / weights.max()  # a sum of large weights could overflow
+    law: Floats = share / share.sum(dtype=np.float64)
     return law
 
 

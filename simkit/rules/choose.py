@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
+import numpy as np
+
 from simkit.errors import InputError, TooLargeError
 from simkit.laws.checks import whole_number
 from simkit.laws.pair import Pair
@@ -26,6 +28,9 @@ T = TypeVar("T")
 
 MOST_BRANCHES = 2_000_000
 """Branches that are walked at most; each takes 25 to 300 microseconds, some minutes in all."""
+
+MOST_RACERS = 128
+"""Tokens of a race that is walked at most: its law takes time with their square."""
 
 LONGEST_DRAFT = 64
 _LONGEST_BRANCH = 2_000
@@ -245,6 +250,7 @@ class _Sampler:
 
     def along(self, weights: Weights, order: Sequence[int] | None = None) -> int:
         exact_total(weights)
+        _check_order(weights, order)
         return draws.along(weights, self._word(CHOICE), order)
 
     def coin(self, numerator: int | Fraction, denominator: int | Fraction = 1) -> bool:
@@ -446,12 +452,18 @@ class _Branch:
         return cast(int, self._answer(int, lambda: _choices(weights)))
 
     def along(self, weights: Weights, order: Sequence[int] | None = None) -> int:
+        _check_order(weights, order)
         return self(weights)
 
     def coin(self, numerator: int | Fraction, denominator: int | Fraction = 1) -> bool:
         return cast(bool, self._answer(bool, lambda: _sides(numerator, denominator)))
 
     def race(self, q: Weights, r: Weights) -> tuple[int, int]:
+        if len(q) > MOST_RACERS:
+            raise TooLargeError(
+                f"the exact law of a race has {len(q):,} tokens; at most {MOST_RACERS} are taken: take a "
+                "smaller vocabulary, or simulate"
+            )
         return cast(tuple[int, int], self._answer(tuple, lambda: list(race_law(q, r).items())))
 
     def _answer(self, kind: type, options: Callable[[], Options]) -> Outcome:
@@ -531,6 +543,19 @@ def _sides(numerator: int | Fraction, denominator: int | Fraction) -> Options:
     return [(side, mass) for side, mass in ((True, heads), (False, 1 - heads)) if mass]
 
 
+def _check_order(weights: Weights, order: Sequence[int] | None) -> None:
+    """Raise `InputError` for an order that names an index twice, one that is none, or not all with weight."""
+    if order is None:
+        return
+    named = set(order)
+    if len(named) < len(order) or not named <= set(range(len(weights))):
+        raise InputError(
+            f"choose.along needs an order of different indices below {len(weights)}; got {order!r}"
+        )
+    if any(weight for index, weight in enumerate(weights) if index not in named):
+        raise InputError("choose.along needs an order that names every index with weight")
+
+
 def _chance(numerator: int | Fraction, denominator: int | Fraction) -> Fraction:
     """Return min(1, numerator / denominator)."""
     exact = all(isinstance(number, int | Fraction) for number in (numerator, denominator))
@@ -546,6 +571,8 @@ def _finished(emitted: object, model: Block) -> Emitted:
     if not isinstance(emitted, Emitted) or not emitted.tokens:
         raise InputError(f"a text must return Emitted(tokens, accepted) with a token; got {emitted!r}")
     tokens, accepted = tuple(emitted.tokens), emitted.accepted
+    if not all(type(number) is int or isinstance(number, np.integer) for number in (*tokens, accepted)):
+        raise InputError(f"a text must return whole numbers, of tokens and of drafts kept; got {emitted!r}")
     model.state_after(tokens)  # refuses what is no token
     if not 0 <= accepted <= min(model.draft_length, len(tokens)):
         raise InputError(

@@ -230,6 +230,7 @@ def _decode(calls: _Calls, state: int, length: int) -> dict[Tokens, Fraction]:
             if start == calls.pair.end:
                 continue
             for more, chance in calls.law(start, length - position).items():
-                after = calls.model(start).state_after(more)
-                add(begin[position + len(more)], (after, tokens + more), mass * chance)
+                inside = more[: length - position]
+                after = calls.model(start).state_after(inside)
+                add(begin[position + len(inside)], (after, tokens + inside), mass * chance)
     return {tokens: mass for (_, tokens), mass in begin[length].items()}

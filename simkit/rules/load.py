@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -12,6 +13,7 @@ import numpy as np
 from simkit.errors import InputError
 from simkit.rules.chain import Chain
 from simkit.rules.choose import Text
+from simkit.rules.guard import call, guarded
 from simkit.rules.step import Step
 
 
@@ -44,13 +46,17 @@ def load_rule(place: str) -> Text:
     module = _run(Path(file))
     found = getattr(module, name, None)
     if found is None:
-        names = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        own = {key: value for key, value in vars(module).items() if not key.startswith("_")}
+        names = [
+            key
+            for key, value in own.items()
+            if callable(value) and getattr(value, "__module__", "") == module.__name__
+        ]
         raise InputError(f"{file} has no {name!r}; its functions: {', '.join(names) or 'none'}")
-    if isinstance(found, Chain):
-        return found
-    if not callable(found):
+    if not callable(found) or isinstance(found, type):
         raise InputError(f"{place} is a {type(found).__name__}; a rule is a function")
-    return Chain(found) if _makes_steps(found) else found
+    text = found if isinstance(found, Chain) or not _makes_steps(found) else Chain(found)
+    return guarded(text)
 
 
 def _run(file: Path) -> ModuleType:
@@ -62,17 +68,19 @@ def _run(file: Path) -> ModuleType:
         raise InputError(f"{file} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses in the file look for it there
+    loader = spec.loader
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:  # anything can be wrong in a file that somebody is writing
-        raise InputError(f"{file} cannot be run: {type(error).__name__}: {error}") from error
+        call(lambda: loader.exec_module(module))
+    except InputError as error:  # anything can be wrong in a file that somebody is writing
+        said = str(error).removeprefix("the rule raised ")
+        raise InputError(f"{file} cannot be run: {said}") from error
     return module
 
 
-def _makes_steps(function: object) -> bool:
+def _makes_steps(function: Callable[..., object]) -> bool:
     """Return whether a function makes a `Step` of rows; one that takes a model fails on rows."""
     rows = np.array([[1, 1]])
     try:
-        return isinstance(function(rows, rows), Step)  # type: ignore[operator]
-    except Exception:
+        return isinstance(call(lambda: function(rows, rows)), Step)
+    except InputError:
         return False

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 
+import numpy as np
+
 from simkit.errors import InputError, UnknownNameError
 from simkit.rules import lossy, multidraft, single, tries
 from simkit.rules.block import block
@@ -295,6 +297,40 @@ def _made(make: Callable[[str], Text], value: str) -> Text:
 
 def _shape(value: str) -> tuple[int, ...]:
     return tuple(_count(level) for level in value.split("-"))
+
+
+PROPOSALS = {
+    "with-replacement": "with-replacement",
+    "without-replacement": "without-replacement",
+    "greedy-draft": "greedy",
+    "target-tree": "top",
+    "k-seq": "with-replacement",
+    "independent-paths": "with-replacement",
+}
+"""How each kind of tree draws its drafts; see `simkit.rules.bound.drafted_sets`."""
+
+
+def drafts_of(text: Text) -> tuple[str, tuple[int, ...]]:
+    """Return how a text draws several drafts at a slot, and how many by level; ("", ()) for one path.
+
+    A text that is neither a `Tree` nor a `Chain` is taken to draft one path.
+
+    Parameters
+    ----------
+    text : callable
+        The rule.
+
+    Examples
+    --------
+    >>> [drafts_of(find_text(name)) for name in ("greedy-draft:3-2", "k-seq:4", "token")]
+    [('greedy', (3, 2)), ('with-replacement', (4,)), ('', ())]
+    """
+    if isinstance(text, multidraft.Tree):
+        return PROPOSALS[text.kind], text.shape
+    if isinstance(text, Chain):
+        tests = len(text.rule(np.array([[1, 1]]), np.array([[1, 1]])).tests)
+        return ("with-replacement", (tests,)) if tests > 1 else ("", ())
+    return "", ()
 
 
 def _count(value: str) -> int:

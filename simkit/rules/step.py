@@ -96,7 +96,8 @@ class Step:
         propose, correct = probabilities(self.propose), probabilities(self.correct)
         kept, left = np.zeros_like(propose), np.ones((len(propose), 1))
         for numerator, denominator in self.tests:
-            keep = np.minimum(1.0, np.asarray(numerator / denominator, dtype=np.float64))
+            keep, less = np.ones_like(propose), numerator < denominator
+            keep[less] = numerator[less] / denominator[less]
             kept += left * propose * keep
             left = 1.0 - kept.sum(axis=1, keepdims=True)
         if not self.redraw_refused:

@@ -210,7 +210,7 @@ def _drafts_per_token(program: Program) -> float:
     tried, left = 0.0, 1.0
     for numerator, denominator in step.tests:
         tried += left
-        keep = np.minimum(1.0, np.asarray(numerator / denominator, dtype=np.float64))
+        keep = np.minimum(1.0, numerator / denominator)
         left *= 1.0 - float((probabilities(step.propose) * keep).sum())
     return tried * float(counts.judged.sum()) / tokens
 

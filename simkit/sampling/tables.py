@@ -127,10 +127,10 @@ def alias_tables(rows: IntRows) -> AliasTables:
     """
     vocabulary = rows.shape[1]
     totals = rows.sum(axis=1)
-    if float(totals.max()) * vocabulary >= 2.0**63:
+    if int(totals.max()) * vocabulary >= 2**63:
         rows = reduced(rows)
         totals = rows.sum(axis=1)
-    if rows.dtype.kind == "O" or float(totals.max()) * vocabulary >= 2.0**63:
+    if rows.dtype.kind == "O" or int(totals.max()) * vocabulary >= 2**63:
         tables = np.array([alias_table(tuple(row)) for row in rows.tolist()], dtype=np.uint64)
         return AliasTables(Coins(tables[..., 0].copy()), tables[..., 1].astype(np.uint32))
     scaled = rows * np.int64(vocabulary)

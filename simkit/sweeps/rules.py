@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
 
 from simkit.errors import TooLargeError
 from simkit.laws.pair import Pair
@@ -13,7 +15,7 @@ from simkit.rules.bound import acceptance_bound, block_bound
 from simkit.rules.chain import Chain
 from simkit.rules.choose import Block, Text, branches
 from simkit.rules.multidraft import verified
-from simkit.rules.registry import RULES, find_rule, find_text
+from simkit.rules.registry import RULES, drafts_of, find_rule, find_text
 from simkit.sampling.simulate import simulate
 
 LENGTH = 64
@@ -106,11 +108,31 @@ def contender(name: str) -> Contender:
     >>> contender("with-replacement").text_at(3) == find_text("with-replacement:3")
     True
     """
-    entry, value = find_rule(name), name.partition(":")[2]
-    if entry.proposal and not value:
+    entry = find_rule(name)
+    if entry.proposal and ":" not in name:
         return Contender(name, lambda drafts: find_text(f"{name}:{drafts}"), entry.lossless, entry.proposal)
-    shape = tuple(map(int, value.split("-"))) if entry.proposal else ()
-    return Contender(name, lambda _: find_text(name), entry.lossless, entry.proposal, shape)
+    return of_text(name, find_text(name), entry.lossless)
+
+
+def of_text(name: str, text: Text, lossless: bool | None = None) -> Contender:
+    """Return a text as a contender, with the drafts that it shows to draw.
+
+    Parameters
+    ----------
+    name : str
+        What to call it.
+    text : callable
+        The rule.
+    lossless : bool or None
+        Whether it is; None where that is not known.
+
+    Examples
+    --------
+    >>> of_text("mine", find_text("k-seq:4")).shape
+    (4,)
+    """
+    proposal, shape = drafts_of(text)
+    return Contender(name, lambda _: text, lossless, proposal, shape)
 
 
 def everyone() -> list[Contender]:
@@ -219,9 +241,15 @@ def _bound(pair: Pair, text: Text, proposal: str, drafts: int, slots: int) -> fl
         p, q = pair.target_row().probabilities, pair.draft_row().probabilities
         return acceptance_bound(p, q, drafts, proposal)
     if isinstance(text, Chain):
-        drafted = text.rule(pair.rows[pair.target], pair.rows[pair.draft[:, 0]]).propose
-        pair = Pair.from_weights(pair.target_row().weights, drafted[0])
+        pair = _as_drafted(pair, text)
     try:
         return float(block_bound(pair, draft_length=slots))
     except TooLargeError:
         return None
+
+
+def _as_drafted(pair: Pair, text: Chain) -> Pair:
+    """Return a pair of one state whose draft rows are those that a chain rule draws from, by slot."""
+    p, q = pair.rows[np.repeat(pair.target, pair.slots)], pair.rows[pair.draft[0]]
+    rows = np.concatenate([p[:1], text.rule(p, q).propose])
+    return replace(pair, rows=rows, target=np.array([0]), draft=np.arange(1, len(rows))[None])

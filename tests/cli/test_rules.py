@@ -52,14 +52,17 @@ def test_a_wrong_rule_fails_with_the_smallest_pair_and_both_laws(call, files):
     assert "total variation  1 = 1" in result.out
     assert "tokens  this rule  target  difference" in result.out
     document = call("rules", "check", "wrong.py:rule", "--json").json
-    assert (document["lossless"], document["law"], document["target_law"]) == (False, ["1", "0"], ["0", "1"])
+    assert document["lossless"] is False
+    assert sorted([document["law"], document["target_law"]]) == [["0", "1"], ["1", "0"]]
 
 
 def test_a_rule_that_raises_fails_and_says_so(call, files):
     result = call("rules", "check", "wrong.py:fails")
     assert result.code == 1
     assert "KeyError: 'no'" in result.out
-    assert call("rules", "check", "wrong.py:fails", "--json").json["error"] == "KeyError: 'no'"
+    assert (
+        call("rules", "check", "wrong.py:fails", "--json").json["error"] == "the rule raised KeyError: 'no'"
+    )
 
 
 def test_a_comparison_is_printed_and_written(call, files):

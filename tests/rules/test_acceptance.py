@@ -146,8 +146,14 @@ def test_one_state_has_the_closed_form_at_any_length(K, L, distance):
 def test_expected_calls_refuse_what_they_cannot_use():
     with pytest.raises(UnknownNameError, match=r"known: .*token"):
         expected_calls(corner_case("equal"), "tokens", draft_length=1, length=1)
-    with pytest.raises(InputError, match="draft rows for 64 slots; draft_length=65"):
-        expected_calls(corner_case("draft-by-slot"), draft_length=65, length=1)
+    slots = Pair.by_slot(target=[0.5, 0.5], draft=[[0.5, 0.5]] * 2)
+    with pytest.raises(InputError, match="draft rows for 2 slots; draft_length=3"):
+        expected_calls(slots, draft_length=3, length=1)
+    good = {"pair": slots, "draft_length": 1, "length": 1}
+    for wrong in ({"draft_length": 0}, {"draft_length": 65}, {"length": 0}, {"length": 1.5}, {"pair": None}):
+        for rule in ("token", "block"):
+            with pytest.raises(InputError):
+                expected_calls(rule=rule, **{**good, **wrong})
 
 
 @given(RATES, st.integers(0, 64))

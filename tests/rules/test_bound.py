@@ -468,9 +468,9 @@ def test_two_drafts_at_a_large_vocabulary():
         (lambda: block_bound([P, Q], draft_length=1), "needs a Pair"),
         (
             lambda: block_bound(
-                Pair.from_weights(zipf(1_500).weights, near_copy(zipf(1_500), 0.5).weights), draft_length=3
+                Pair.from_weights(zipf(1_500).weights, near_copy(zipf(1_500), 0.5).weights), draft_length=4
             ),
-            "products in one slot; at most 1,000,000 are made",
+            "products of 64 bits; at most 5,000,000 are",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from simkit.errors import InputError
+from simkit.errors import InputError, TooLargeError
 from simkit.rules.chain import Chain
 from simkit.rules.check import Case, _failure, _smaller, check_rule
 from simkit.rules.choose import Emitted
@@ -74,7 +74,7 @@ def divides(model, choose) -> Emitted:
 
 def test_what_a_rule_raises_is_a_finding():
     one = check_rule(divides).counterexample
-    assert one.error.startswith("ZeroDivisionError")
+    assert one.error.startswith("the rule raised ZeroDivisionError")
     assert one.law is one.target is one.total_variation is None
     assert one.case.draft[0][0] == 0
 
@@ -85,11 +85,82 @@ def many(model, choose) -> Emitted:
     return no_drafts(model, choose)
 
 
-def test_a_rule_too_large_for_every_pair_is_refused():
-    with pytest.raises(InputError, match="more than 20,000 branches for a call on every case"):
-        check_rule(many, cases=5)
-    with pytest.raises(InputError, match="cases=0"):
-        check_rule(token, cases=0)
+def hides_behind_branches(model, choose) -> Emitted:
+    """Emit the draft, and be too large to be looked at wherever that shows."""
+    if model.pair.vocabulary > 1:
+        return many(model, choose)
+    return Emitted((choose(model.draft((), 0)),), 1)
+
+
+def says_it_is_too_large(model, choose) -> Emitted:
+    if model.pair.vocabulary > 1:
+        raise TooLargeError("not for you")
+    return no_drafts(model, choose)
+
+
+def test_a_rule_that_is_too_large_has_not_passed():
+    found = check_rule(many, cases=5)
+    assert (found.cases, found.left_out, found.counterexample, found.enough) == (0, 5, None, False)
+    hidden = check_rule(hides_behind_branches, cases=60)
+    assert hidden.counterexample is None
+    assert (hidden.cases > 0, hidden.telling, hidden.enough) == (True, 0, False)
+    assert "TooLargeError: not for you" in check_rule(says_it_is_too_large).counterexample.error
+    assert check_rule(token, cases=60).enough
+
+
+@pytest.mark.parametrize("wrong", [{"cases": 0}, {"cases": 100_001}, {"seed": -1}])
+def test_a_check_out_of_range_is_refused(wrong):
+    with pytest.raises(InputError, match="|".join(f"{name}={value}" for name, value in wrong.items())):
+        check_rule(token, **wrong)
+
+
+def first_slots_row(model, choose) -> Emitted:
+    """Judge every draft by the draft row of the first slot."""
+    kept = ()
+    while len(kept) < model.draft_length:
+        p, q = model.p(kept), model.q(kept, 0)
+        draft = choose(model.q(kept, len(kept)))
+        if not choose.coin(p[draft], q[draft] or 1):
+            excess = [max(a - b, Fraction(0)) for a, b in zip(p, q, strict=True)]
+            return Emitted((*kept, choose(excess if any(excess) else p)), len(kept))
+        kept += (draft,)
+        if model.ended(kept):
+            return Emitted(kept, len(kept))
+    return Emitted((*kept, choose(model.target(kept))), len(kept))
+
+
+def goes_on_behind_the_end(model, choose) -> Emitted:
+    """Draw the bonus token from the draft where the pair has an end."""
+    emitted = token(model, choose)
+    if model.pair.end is None or emitted.accepted < model.draft_length or model.ended(emitted.tokens[:-1]):
+        return emitted
+    return Emitted((*emitted.tokens[:-1], choose(model.draft(emitted.tokens[:-1], 0))), emitted.accepted)
+
+
+def wrong_with_four_tokens(model, choose) -> Emitted:
+    if model.pair.vocabulary < 4:
+        return no_drafts(model, choose)
+    return Emitted((choose(model.draft((), 0)),), 1)
+
+
+def wrong_at_the_next_call(model, choose) -> Emitted:
+    """Be right in the state where a decode starts, and wrong where only a later call begins."""
+    if model.state == 0:
+        return no_drafts(model, choose)
+    return Emitted((choose(model.draft((), 0)),), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "shows"),
+    [
+        (first_slots_row, lambda case: case.slots > 1),
+        (goes_on_behind_the_end, lambda case: case.ends),
+        (wrong_with_four_tokens, lambda case: len(case.target[0]) == 4),
+        (wrong_at_the_next_call, lambda case: len(case.target) > 1 and case.length > 1),
+    ],
+)
+def test_the_cases_reach_every_corner(text, shows):
+    assert shows(check_rule(text).counterexample.case)
 
 
 def test_progress_ends_at_the_number_of_cases():

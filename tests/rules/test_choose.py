@@ -243,7 +243,14 @@ def endless(model, choose):
         (lambda m, choose: one(3), "token 3 is not in the vocabulary: 0 to 2"),
         (lambda m, choose: one(-1), "token -1 is not in the vocabulary"),
         (lambda m, choose: Emitted((0,), 2), "accepted 2 of 2 drafts and emitted 1 tokens"),
-        (lambda m, choose: Emitted((0,) * 4, 3), "accepted 3 of 2 drafts"),
+        (lambda m, choose: Emitted((0,) * 3, 3), "accepted 3 of 2 drafts"),
+        (lambda m, choose: one(True), "whole numbers"),
+        (lambda m, choose: one(1.0), "whole numbers"),
+        (lambda m, choose: Emitted((0,), 0.5), "whole numbers"),
+        (lambda m, choose: Emitted((0,), False), "whole numbers"),
+        (lambda m, choose: one(choose.along((1, 2), [0, 0])), "different indices below 2"),
+        (lambda m, choose: one(choose.along((1, 2), [1, 2])), "different indices below 2"),
+        (lambda m, choose: one(choose.along((1, 2), [1])), "every index with weight"),
     ],
 )
 def test_both_interpreters_refuse_what_has_no_answer(text, says):

@@ -35,6 +35,44 @@ def file(tmp_path):
     return path
 
 
+QUITS = """
+import sys
+print("said aloud")
+
+def rule(model, choose):
+    print("said in a call")
+    sys.exit(0)
+
+def cannot_be_printed(model, choose):
+    class Odd(Exception):
+        def __str__(self):
+            raise ValueError
+
+    raise Odd
+
+class Rule:
+    pass
+"""
+
+
+def test_a_rule_that_quits_or_prints_is_an_error_and_stdout_stays_clean(tmp_path, capsys):
+    (tmp_path / "quits.py").write_text(QUITS)
+    model = Block(Pair.from_weights(P, Q), 0, 1)
+    with pytest.raises(InputError, match="the rule raised SystemExit: 0"):
+        walk(load_rule(f"{tmp_path / 'quits.py'}:rule"), model)
+    with pytest.raises(InputError, match=r"raised Odd: \(it cannot be printed\)"):
+        walk(load_rule(f"{tmp_path / 'quits.py'}:cannot_be_printed"), model)
+    with pytest.raises(InputError, match="a rule is a function"):
+        load_rule(f"{tmp_path / 'quits.py'}:Rule")
+    (tmp_path / "exits.py").write_text("import sys; sys.exit(0)")
+    with pytest.raises(InputError, match="cannot be run: SystemExit: 0"):
+        load_rule(f"{tmp_path / 'exits.py'}:rule")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "said aloud" in captured.err
+    assert "said in a call" in captured.err
+
+
 def test_texts_steps_and_chains_are_told_apart(file):
     model = Block(Pair.from_weights(P, Q), 0, 1)
     assert not isinstance(load_rule(f"{file}:text"), Chain)
