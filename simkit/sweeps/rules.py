@@ -14,7 +14,8 @@ from simkit.rules.block import block
 from simkit.rules.bound import acceptance_bound, block_bound
 from simkit.rules.chain import Chain
 from simkit.rules.choose import Block, Text, branches
-from simkit.rules.multidraft import verified
+from simkit.rules.matching import shared_gumbel
+from simkit.rules.multidraft import Tree, verified
 from simkit.rules.registry import RULES, drafts_of, find_rule, find_text
 from simkit.sampling.simulate import simulate
 
@@ -24,7 +25,7 @@ LENGTH = 64
 WALKED = 20_000
 """A call with more branches than this is simulated, not walked."""
 
-_KERNEL_TRIALS, _REFERENCE_WORK = 20_000, 400_000
+_KERNEL_WORK, _REFERENCE_WORK, _MOST_TRIALS = 100_000_000, 400_000, 20_000
 
 Progress = Callable[[int, int], None]
 
@@ -224,8 +225,9 @@ def _kept(pair: Pair, text: Text, drafts: int, slots: int, seed: int) -> tuple[f
         expected = expected_calls(pair, text, draft_length=slots, length=LENGTH)
         return expected.tokens_per_call - 1.0, 0.0
     except TooLargeError:
-        fast = text is block
-        trials = _KERNEL_TRIALS if fast else max(8, _REFERENCE_WORK // (LENGTH * pair.vocabulary * drafts))
+        fast = isinstance(text, Tree) or text in (block, shared_gumbel)
+        work = _KERNEL_WORK if fast else _REFERENCE_WORK // drafts
+        trials = min(max(8, work // (LENGTH * pair.vocabulary)), _MOST_TRIALS)
         backend = "numba" if fast else "reference"
         tally = simulate(
             pair, text, draft_length=slots, length=LENGTH, trials=trials, seed=seed, backend=backend
