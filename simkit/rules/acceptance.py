@@ -23,6 +23,7 @@ from simkit.rules.registry import find_text
 
 Floats = NDArray[np.float64]
 
+MOST_TOKENS = 128
 MOST_WALKED, MOST_BRANCHES = 1_000, 100_000
 """States in which calls begin, and branches of each call, that are walked at most: some ten seconds."""
 
@@ -127,7 +128,7 @@ def expected_calls(
 def known_calls(
     pair: Pair, rule: str | Text = "token", *, draft_length: int, length: int
 ) -> ExpectedCalls | None:
-    """Return `expected_calls`, or None for a rule with too many branches to walk on this pair.
+    """Return `expected_calls`, or None where it takes more than seconds to walk a rule's branches.
 
     Parameters
     ----------
@@ -140,8 +141,11 @@ def known_calls(
     >>> known_calls(pair, "block", draft_length=4, length=6) is None
     True
     """
+    text = find_text(rule)
+    if not isinstance(text, Chain) and pair.vocabulary > MOST_TOKENS:
+        return None
     try:
-        return expected_calls(pair, rule, draft_length=draft_length, length=length)
+        return expected_calls(pair, text, draft_length=draft_length, length=length)
     except TooLargeError:
         return None
 

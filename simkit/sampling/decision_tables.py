@@ -94,6 +94,9 @@ class DecisionTables:
         return self
 
 
+MOST_TOKENS = 300
+
+
 @lru_cache(maxsize=4)
 def decision_tables(pair: Pair, text: Text, draft_length: int, rule: str) -> DecisionTables:
     """Return the decisions of a text on a pair, and keep them for the next run on the same pair.
@@ -112,8 +115,8 @@ def decision_tables(pair: Pair, text: Text, draft_length: int, rule: str) -> Dec
     Raises
     ------
     TooLargeError
-        When the calls have more than two million branches over all states in which one can begin: after 2000
-        of them if probes say so.
+        For a vocabulary of more than 300 tokens, where a single branch takes long; or for calls of more than
+        two million branches over all states in which one can begin: after 2000 of them if probes say so.
     InputError
         For a text that cannot be walked; see `simkit.rules.choose.walk`.
 
@@ -124,6 +127,12 @@ def decision_tables(pair: Pair, text: Text, draft_length: int, rule: str) -> Dec
     >>> len(tables.node), len(tables.leaf), len(tables.cell)
     (5, 6, 4)
     """
+    if pair.vocabulary > MOST_TOKENS:
+        raise TooLargeError(
+            f"rule {rule!r} has no kernel of its own and is compiled for vocabularies of up to {MOST_TOKENS} "
+            f'tokens; this one has {pair.vocabulary:,}: take a smaller one, or backend="reference", which '
+            "draws from any rule, slowly"
+        )
     return _Trees(pair, text, draft_length, rule).tables()
 
 

@@ -469,3 +469,9 @@ def test_an_order_that_leaves_out_weight_is_refused():
 def test_numpy_does_not_draw_texts(seed):
     with pytest.raises(InputError, match="the numpy backend draws chain rules"):
         simulate.simulate(BASE, "shared-gumbel", trials=1, backend="numpy")
+
+
+def test_a_vocabulary_too_large_to_compile_is_refused_at_once():
+    wide = Pair.from_weights([1] * 301, [1] * 301)
+    with pytest.raises(TooLargeError, match=r"vocabularies of up to 300 tokens; this one has 301"):
+        simulate.simulate(wide, "quantile-frozen", trials=1)
