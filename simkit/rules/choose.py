@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
@@ -464,7 +465,7 @@ class _Branch:
                 f"the exact law of a race has {len(q):,} tokens; at most {MOST_RACERS} are taken: take a "
                 "smaller vocabulary, or simulate"
             )
-        return cast(tuple[int, int], self._answer(tuple, lambda: list(race_law(q, r).items())))
+        return cast(tuple[int, int], self._answer(tuple, lambda: _winners(tuple(q), tuple(r))))
 
     def _answer(self, kind: type, options: Callable[[], Options]) -> Outcome:
         if self._at < self._planned:
@@ -541,6 +542,12 @@ def _choices(weights: Weights) -> Options:
 def _sides(numerator: int | Fraction, denominator: int | Fraction) -> Options:
     heads = _chance(numerator, denominator)
     return [(side, mass) for side, mass in ((True, heads), (False, 1 - heads)) if mass]
+
+
+@lru_cache(64)
+def _winners(q: tuple[int | Fraction, ...], r: tuple[int | Fraction, ...]) -> Options:
+    """Return the winners of a race with their probabilities; kept, since a walk asks the same many times."""
+    return list(race_law(q, r).items())
 
 
 def _check_order(weights: Weights, order: Sequence[int] | None) -> None:
