@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from simkit.laws.named import make_pair
@@ -53,6 +54,7 @@ def test_a_name_with_a_parameter_is_one_contender_with_that_shape():
         ("with-replacement:3", 3, 1), ("lenience:1/4", 1, 3), ("lenience:1/4", 1, 4),
         ("without-replacement:2-1", 2, 2),
     ]  # fmt: skip
+    assert [row.verified for row in found] == [3, 3, 4, 4]
     assert found[0].kept <= found[0].bound == acceptance_bound([5, 3, 2], [2, 3, 5], 3, "with-replacement")
     exact = exact_accepted(BASE, "with-replacement:3", draft_length=1)
     assert found[0].kept == pytest.approx(float(exact[1]))
@@ -77,6 +79,20 @@ def test_the_bound_is_that_of_the_drafts_which_the_rule_draws(rule, p, q):
     (row,) = compare_rules(Pair.from_weights(p, q), [contender(rule)], [1])
     assert row.kept == pytest.approx(row.bound, abs=1e-12)
     assert row.bound == pytest.approx(9 / 10 if rule == "argmax-draft" else 4 / 9, abs=1e-12)
+
+
+def test_the_bound_reads_the_draft_row_of_each_slot():
+    # Equal to the target in one slot, off by .3 in the other: either row alone has the bound 2.0 or 1.25.
+    p, q = [5, 3, 2], [2, 3, 5]
+    for rows in ([q, p], [p, q]):
+        pair = Pair(
+            rows=np.array([p, *rows]), target=np.array([0]), draft=np.array([[1, 2]]),
+            next_state=np.array([[0]]), initial=np.array([0]),
+        )  # fmt: skip
+        token, block = compare_rules(pair, [contender("token"), contender("block")], [2])
+        assert token.bound == pytest.approx(block.kept, abs=1e-12)
+        assert token.bound == block.bound
+        assert token.kept <= token.bound + 1e-12
 
 
 def test_pairs_of_several_states_have_no_bound():
